@@ -1,0 +1,43 @@
+//! The command line.
+
+use crate::cmd::{chart, doctor, record, replay, workload};
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Measures what memory-slot look-ups, PLE exits and vhost translations cost on a live KVM host
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 done, but something is missing or lost (the output says what); 2 error.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say which probes work on this host, how they would attach, and what to do about the others
+    Doctor(doctor::Args),
+    /// Record faults, PLE exits and translations of this host into a directory
+    Record(record::Args),
+    /// Run a recording's addresses through other data structures
+    Replay(replay::Args),
+    /// Draw the charts of a recording as PNG
+    Chart(chart::Args),
+    /// Cause an exactly known number of faults, PLE exits or translations
+    Workload(workload::Args),
+}
+
+impl Cli {
+    /// Runs the command; the exit code says whether its result is whole.
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Doctor(args) => args.run(),
+            Command::Record(args) => args.run(),
+            Command::Replay(args) => args.run(),
+            Command::Chart(args) => args.run(),
+            Command::Workload(args) => args.run(),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! memslot measures, on a live KVM host, what memory-slot look-ups, PLE exits and vhost address
+//! translations cost, and replays the captured addresses through other data structures.
+//!
+//! The way of the data: [`probe`] (kernel to events) → [`recording`] → [`replay`] through
+//! [`engine`] → [`chart`] and [`report`]. [`workload`] causes known numbers of events;
+//! [`model`] holds the terms that all of them share.
+
+pub mod chart;
+pub mod engine;
+pub mod model;
+pub mod probe;
+pub mod recording;
+pub mod replay;
+pub mod report;
+pub mod stats;
+pub mod workload;

@@ -1,0 +1,126 @@
+//! What a replay found: the figures that tables, charts and `summary.json` show.
+
+use crate::model::Probe;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A figure with its interval at 95 % confidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// Search lengths and how many look-ups had each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Lengths(pub BTreeMap<u32, u64>);
+
+impl Lengths {
+    /// Counts one look-up.
+    pub fn add(&mut self, length: u32) {
+        *self.0.entry(length).or_default() += 1;
+    }
+
+    /// How many look-ups.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// Mean length; 0 where there is none.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+    pub fn mean(&self) -> f64 {
+        let total = self.total();
+        if total == 0 {
+            return 0.0;
+        }
+        let sum: u128 = self.0.iter().map(|(&length, &count)| u128::from(length) * u128::from(count)).sum();
+        sum as f64 / total as f64
+    }
+}
+
+/// Quantiles of a latency, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
+/// Latency as a straight line of the search length, fitted to the events that searched.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fit {
+    /// ns that a call takes apart from the search.
+    pub intercept: Interval,
+    /// ns for every further node visited.
+    pub slope: Interval,
+    /// Share of the variance of the medians by length that the line explains, 0 to 1.
+    pub r_squared: f64,
+    /// Events that it rests on.
+    pub events: u64,
+    /// Smallest and largest search length observed; beyond them a prediction extrapolates.
+    pub range: (u32, u32),
+}
+
+/// Latency that the calls would have had with another engine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Quantiles with the search exchanged.
+    pub latency_ns: Quantiles,
+    /// Median with the fit's interval.
+    pub median_ns: Interval,
+    /// The engine's lengths leave the observed range.
+    pub extrapolates: bool,
+}
+
+/// What one engine did with the look-ups of one probe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EngineOutcome {
+    /// The engine's name.
+    pub engine: String,
+    /// Which look-ups.
+    pub probe: Probe,
+    /// Look-ups made.
+    pub lookups: u64,
+    /// Of them with another answer than `linear`; anything but 0 makes the replay fail.
+    pub mismatches: u64,
+    /// Mean of `visited`.
+    pub visited_mean: f64,
+    /// Nodes or elements visited, look-up by look-up.
+    pub visited: Lengths,
+    /// Time of one look-up on the replaying machine, ns.
+    pub ns_per_lookup: Interval,
+    /// Latency predicted, where a fit was possible.
+    pub predicted: Option<Prediction>,
+}
+
+/// The replay of one probe's look-ups.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProbeReplay {
+    /// Which.
+    pub probe: Probe,
+    /// Look-ups in the recording: faults that searched, or searches of translations.
+    pub lookups: u64,
+    /// Events left out, by reason (`no layout`, `ambiguous generation`, …).
+    pub left_out: BTreeMap<String, u64>,
+    /// Search lengths that the kernel had.
+    pub observed: Lengths,
+    /// Latency that the calls had, ns.
+    pub latency_ns: Quantiles,
+    /// The cost of a step, where search lengths vary enough to tell.
+    pub fit: Option<Fit>,
+    /// Why there is no fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_fit: Option<String>,
+    /// By engine.
+    pub engines: Vec<EngineOutcome>,
+}

@@ -1,0 +1,2 @@
+//! Sets up, builds, tests and runs memslot.
+fn main() {}
