@@ -45,24 +45,20 @@ pub mod class {
 pub mod change {
     /// One slot of a snapshot, in pre-order of the tree.
     pub const SNAPSHOT: u32 = 0;
-    /// A snapshot begins: `order` is the number of slots that follow.
-    pub const SNAPSHOT_BEGIN: u32 = 1;
-    /// A snapshot is whole; its generation was the same before and after.
-    pub const SNAPSHOT_END: u32 = 2;
     /// `KVM_MR_CREATE`
-    pub const CREATE: u32 = 3;
+    pub const CREATE: u32 = 1;
     /// `KVM_MR_DELETE`
-    pub const DELETE: u32 = 4;
+    pub const DELETE: u32 = 2;
     /// `KVM_MR_MOVE`
-    pub const MOVE: u32 = 5;
+    pub const MOVE: u32 = 3;
     /// `KVM_MR_FLAGS_ONLY`
-    pub const FLAGS_ONLY: u32 = 6;
+    pub const FLAGS_ONLY: u32 = 4;
     /// A region was added (`vhost_iotlb_add_range_ctx`).
-    pub const ADD: u32 = 7;
+    pub const ADD: u32 = 5;
     /// Every region that overlaps `start..=last` was removed (`vhost_iotlb_del_range`).
-    pub const REMOVE_RANGE: u32 = 8;
+    pub const REMOVE_RANGE: u32 = 6;
     /// The whole table is gone (`vhost_iotlb_free`).
-    pub const FREE: u32 = 9;
+    pub const FREE: u32 = 7;
 }
 
 record! {
@@ -266,7 +262,7 @@ record! {
         pub last: u64,
         /// Address in the owner's address space that `start` stands for.
         pub hva: u64,
-        /// Place in the pre-order of a snapshot, from 0; in `SNAPSHOT_BEGIN` the count.
+        /// Place in the pre-order of a snapshot, from 0.
         pub order: u32,
         /// `VHOST_ACCESS_*`
         pub perm: u8,

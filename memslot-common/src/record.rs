@@ -40,6 +40,9 @@ macro_rules! record {
             /// Bytes that one record takes.
             pub const SIZE: usize = size_of::<Self>();
 
+            /// The record whose every member is 0.
+            pub const ZERO: Self = Self { $( $field: 0, )* };
+
             /// The record that `bytes` hold; `None` unless they are exactly one record long.
             #[must_use]
             pub fn from_bytes(bytes: &[u8]) -> Option<Self> {

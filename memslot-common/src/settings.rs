@@ -13,14 +13,14 @@ record! {
         pub vcpu_last_used_slot: u32,
         /// `kvm_vcpu.last_used_slot_gen`
         pub vcpu_last_used_slot_gen: u32,
-        /// `kvm_vcpu.arch.hflags`
-        pub vcpu_hflags: u32,
         /// `kvm_vcpu.arch.mmu`
         pub vcpu_mmu: u32,
-        /// `kvm_mmu.root_role`, the byte that holds `direct`
-        pub mmu_direct: u32,
-        /// Mask of `direct` within that byte; 0 when the kernel does not say.
-        pub mmu_direct_mask: u32,
+        /// `kvm_mmu.root_role`, 32 bits
+        pub mmu_root_role: u32,
+        /// Bit of `direct` within the role; 0 when the kernel does not say.
+        pub role_direct_mask: u32,
+        /// Bits of `smm` within the role, which `__kvm_memslots` is chosen by; 0 likewise.
+        pub role_smm_mask: u32,
         /// `kvm.memslots`
         pub kvm_memslots: u32,
         /// `kvm.userspace_pid`
@@ -70,3 +70,30 @@ record! {
 
 /// A member that this kernel does not have.
 pub const ABSENT: u32 = u32::MAX;
+
+/// Cells of the array through which a snapshot program and the user side talk.
+///
+/// The user side clears them, then runs the program until `STATUS` is no longer `MORE`.
+pub mod snapshot {
+    /// Node that the walk stands at.
+    pub const NODE: u32 = 0;
+    /// Child that was left on the way up.
+    pub const FROM: u32 = 1;
+    /// Nodes emitted so far.
+    pub const ORDER: u32 = 2;
+    /// 1 once the walk has begun.
+    pub const BEGUN: u32 = 3;
+    /// Generation of the slots, or number of the regions, when it began.
+    pub const GENERATION: u32 = 4;
+    /// One of the states below.
+    pub const STATUS: u32 = 5;
+    /// How many cells there are.
+    pub const CELLS: u32 = 6;
+
+    /// Run the program again.
+    pub const MORE: u64 = 1;
+    /// The tree has been emitted whole.
+    pub const DONE: u64 = 2;
+    /// The tree changed or went: what was emitted is worth nothing.
+    pub const CHANGED: u64 = 3;
+}

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 /// Measures what memory-slot look-ups, PLE exits and vhost translations cost on a live KVM host
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(version = env!("MEMSLOT_VERSION"), propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,

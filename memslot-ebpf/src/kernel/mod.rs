@@ -1,0 +1,81 @@
+//! The only place that reads kernel memory: members by the offsets of the running kernel's BTF, and
+//! walks through live trees.
+
+mod iotlb;
+mod memslots;
+
+pub use iotlb::{RegionNode, Request, search as search_regions};
+pub use memslots::{SlotNode, Slots, search as search_slots};
+
+use aya_ebpf::helpers::bpf_probe_read_kernel;
+use memslot_common::settings::Settings;
+
+/// Set by the user side before the object is loaded; constant from then on.
+#[unsafe(no_mangle)]
+pub static SETTINGS: Settings = Settings::ZERO;
+
+/// A member of [`SETTINGS`], which the compiler must not take for the zero it was compiled with.
+macro_rules! setting {
+    ($member:ident) => {
+        // SAFETY: the static is initialised and never written.
+        unsafe { core::ptr::read_volatile(&raw const $crate::kernel::SETTINGS.$member) }
+    };
+}
+pub(crate) use setting;
+
+/// The kernel did not let us read the address: the object went, or an offset is wrong.
+pub struct Unreadable;
+
+/// Reads a value at a kernel address.
+#[inline(always)]
+pub fn read<T>(address: u64) -> Result<T, Unreadable> {
+    // SAFETY: the helper checks the address and fails where it cannot be read.
+    unsafe { bpf_probe_read_kernel(address as *const T) }.map_err(|_| Unreadable)
+}
+
+/// `struct rb_node`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RbNode {
+    /// Address of the parent, and the colour in bit 0.
+    pub parent_color: u64,
+    pub right: u64,
+    pub left: u64,
+}
+
+impl RbNode {
+    /// `RB_BLACK` is 1.
+    #[inline(always)]
+    pub fn is_black(&self) -> bool {
+        self.parent_color & 1 == 1
+    }
+
+    /// `rb_parent`
+    #[inline(always)]
+    pub fn parent(&self) -> u64 {
+        self.parent_color & !3
+    }
+}
+
+/// What a search cost, as the kernel makes it.
+#[derive(Clone, Copy)]
+pub struct Length {
+    pub visited: u16,
+    pub touched: u16,
+}
+
+impl Length {
+    /// A search that could not be followed.
+    pub const UNKNOWN: Self =
+        Self { visited: memslot_common::event::UNKNOWN_LENGTH, touched: memslot_common::event::UNKNOWN_LENGTH };
+}
+
+/// How a walk ended.
+pub enum Walk {
+    /// It reached the kernel's own end.
+    Done,
+    /// Memory could not be read.
+    Failed,
+    /// It was longer than our bound.
+    Truncated,
+}

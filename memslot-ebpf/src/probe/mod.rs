@@ -1,0 +1,8 @@
+//! One file a probe: its entry, its return, and the programs that call them.
+
+mod page_fault;
+mod ple;
+mod regions;
+mod slots;
+mod snapshot;
+mod translate;

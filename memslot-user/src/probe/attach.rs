@@ -1,0 +1,485 @@
+//! Loads the probes and attaches each in the best way that this kernel allows.
+//!
+//! aya creates maps and globals and handles kprobes. Its fentry knows vmlinux's BTF alone, while KVM
+//! and vhost are modules everywhere, so fentry programs are relocated with aya-obj and loaded here.
+
+use super::{
+    kernel_types::{Gaps, KernelTypes, KernelTypesError, settings},
+    object, refusal,
+    symbols::Symbols,
+    sys,
+    target::{Pair, Purpose, TARGETS, Target},
+};
+use crate::{model::Probe, recording::AttachKind};
+use aya::{
+    Ebpf, EbpfLoader,
+    maps::{Map, MapData},
+    programs::{KProbe, kprobe::KProbeLink},
+};
+use aya_obj::Object;
+use serde::Serialize;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    error::Error,
+    io, mem,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+};
+use thiserror::Error as ThisError;
+
+/// Why no probe could be attached at all.
+#[derive(Debug, ThisError)]
+pub enum AttachError {
+    /// bpf(2) was refused; the text says why and what to do.
+    #[error("{0}")]
+    Refused(String),
+    /// The kernel's types are not to be had.
+    #[error(transparent)]
+    KernelTypes(#[from] KernelTypesError),
+    /// `/proc/kallsyms` is not to be had.
+    #[error("cannot read /proc/kallsyms ({0}); mount /proc")]
+    Symbols(io::Error),
+    /// This build carries no probes.
+    #[error("this memslot was built without its probes; build it with `cargo xtask build`")]
+    NoObject,
+    /// The embedded object does not fit this program.
+    #[error("the embedded probes are damaged: {0}; build memslot again with `cargo xtask build`")]
+    Object(String),
+}
+
+/// Which attach kind to use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Preference {
+    /// fentry where it works, else kprobe.
+    #[default]
+    Auto,
+    /// Only fentry.
+    Fentry,
+    /// Only kprobe.
+    Kprobe,
+}
+
+/// What to attach.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The measured things.
+    pub probes: BTreeSet<Probe>,
+    /// How.
+    pub preference: Preference,
+    /// Bytes of the ring buffer: a power of two and a multiple of the page size.
+    pub ring_bytes: u32,
+}
+
+/// What became of one function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FunctionReport {
+    /// The symbol as probed, or its usual name where it was not found.
+    pub function: String,
+    /// `page_fault`, `ple`, `translate`, `slots` or `regions`.
+    pub purpose: String,
+    /// How it is attached; `None`: it is not.
+    pub attached: Option<AttachKind>,
+    /// Why it is not attached, or not by fentry, and what to do.
+    pub reason: Option<String>,
+    /// What is lost without it, where it is not essential.
+    pub without: Option<String>,
+}
+
+/// A loaded tracing program. Fields drop in order: the link first.
+struct Tracer {
+    link: Option<OwnedFd>,
+    program: OwnedFd,
+    at_return: bool,
+    purpose: Purpose,
+    essential: bool,
+}
+
+struct KprobeHandle {
+    link: Option<KProbeLink>,
+    program: &'static str,
+    at_return: bool,
+    purpose: Purpose,
+    essential: bool,
+}
+
+/// The attached probes; dropping them detaches every one.
+pub struct Probes {
+    tracers: Vec<Tracer>,
+    kprobes: Vec<KprobeHandle>,
+    ebpf: Ebpf,
+    /// What became of each function.
+    pub functions: Vec<FunctionReport>,
+    /// Figures that are left out because the kernel's structures are not known.
+    pub gaps: Gaps,
+}
+
+fn purpose_name(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Measure(probe) => probe.name(),
+        Purpose::Slots => "slots",
+        Purpose::Regions => "regions",
+    }
+}
+
+/// The first I/O error in a chain of causes.
+fn io_cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            return Some(io);
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn explain(error: &(dyn Error + 'static)) -> String {
+    io_cause(error).map_or_else(|| error.to_string(), refusal::explain)
+}
+
+fn map_fd(map: &Map) -> Option<RawFd> {
+    let data: &MapData = match map {
+        Map::Array(data)
+        | Map::PerCpuArray(data)
+        | Map::LruHashMap(data)
+        | Map::RingBuf(data)
+        | Map::Unsupported(data) => data,
+        _ => return None,
+    };
+    Some(data.fd().as_fd().as_raw_fd())
+}
+
+/// The object's instructions, relocated to the maps that aya made.
+fn relocated(bytes: &[u8], ebpf: &Ebpf) -> Result<Object, AttachError> {
+    let damaged = |error: &dyn std::fmt::Display| AttachError::Object(error.to_string());
+    let mut object = Object::parse(bytes).map_err(|error| damaged(&error))?;
+    let maps = mem::take(&mut object.maps);
+    let text: HashSet<usize> = object.functions.keys().map(|(section, _)| *section).collect();
+    let mut fds = Vec::new();
+    for (name, map) in &maps {
+        // A map that is missing here would silently be replaced by another of the same section.
+        let fd = ebpf.map(name).and_then(map_fd).ok_or_else(|| damaged(&format!("map {name} is missing")))?;
+        fds.push((name.as_str(), fd, map));
+    }
+    object.relocate_maps(fds.into_iter(), &text).map_err(|error| damaged(&error))?;
+    object.relocate_calls(&text).map_err(|error| damaged(&error))?;
+    Ok(object)
+}
+
+/// What attaching needs to know of the kernel.
+struct Kernel {
+    symbols: Symbols,
+    types: KernelTypes,
+}
+
+impl Kernel {
+    fn of_this_host() -> Result<Self, AttachError> {
+        Ok(Self {
+            symbols: Symbols::of_this_kernel().map_err(AttachError::Symbols)?,
+            types: KernelTypes::of_this_kernel()?,
+        })
+    }
+
+    fn settings(&mut self) -> Result<(memslot_common::settings::Settings, Gaps), AttachError> {
+        let module = |symbols: &Symbols, function: &str, modules: &[&str]| {
+            let name = *symbols.names_of(function).first()?;
+            symbols.module_of(name, modules).map(str::to_owned)
+        };
+        let kvm = module(&self.symbols, "kvm_mmu_page_fault", &["kvm"]);
+        let vendor = module(&self.symbols, "pause_interception", &["kvm_amd"])
+            .or_else(|| module(&self.symbols, "handle_pause", &["kvm_intel"]));
+        let vhost = module(&self.symbols, "translate_desc", &["vhost"]);
+        let iotlb = module(&self.symbols, "vhost_iotlb_itree_first", &["vhost_iotlb"]);
+        // Read each first: the map of modules lends them out together only afterwards.
+        for name in [&kvm, &vendor, &vhost, &iotlb].into_iter().flatten() {
+            self.types.module(name)?;
+        }
+        let types = &self.types;
+        let get = |name: &Option<String>| name.as_deref().and_then(|name| types.loaded(name));
+        Ok(settings(get(&kvm), get(&vendor), get(&vhost), get(&iotlb)))
+    }
+}
+
+/// A function as this kernel has it.
+struct Found {
+    /// The names of the function or of its clones.
+    names: Vec<String>,
+    module: String,
+}
+
+fn find(target: &Target, symbols: &Symbols) -> Result<Found, String> {
+    for function in target.functions {
+        let names: Vec<_> = symbols
+            .names_of(function)
+            .into_iter()
+            .filter(|name| symbols.module_of(name, target.modules).is_some())
+            .collect();
+        if let Some(module) = names.first().and_then(|name| symbols.module_of(name, target.modules)) {
+            let module = module.to_owned();
+            return Ok(Found { names: names.into_iter().map(str::to_owned).collect(), module });
+        }
+    }
+    Err(missing(target, symbols))
+}
+
+fn missing(target: &Target, symbols: &Symbols) -> String {
+    let loaded = |function: &str, module: &str| symbols.module_of(function, &[module]).is_some();
+    let remedy = match target.modules {
+        ["kvm"] if !loaded("kvm_mmu_page_fault", "kvm") => {
+            Some("KVM is not loaded; load it with `modprobe kvm_amd` or `modprobe kvm_intel`")
+        }
+        ["kvm_amd", "kvm_intel"] => {
+            Some("neither kvm_amd nor kvm_intel is loaded; load the one of this CPU with `modprobe`")
+        }
+        ["vhost"] if symbols.names_of("vhost_dev_init").is_empty() => {
+            Some("vhost is not loaded; load it with `modprobe vhost_net`")
+        }
+        ["vhost_iotlb"] if symbols.names_of("vhost_iotlb_alloc").is_empty() => {
+            Some("vhost_iotlb is not loaded; it comes with `modprobe vhost_net`")
+        }
+        _ => None,
+    };
+    remedy.map_or_else(
+        || {
+            format!(
+                "this kernel has no function {}: it is inlined, or named otherwise",
+                target.functions.join(" or ")
+            )
+        },
+        str::to_owned,
+    )
+}
+
+impl Probes {
+    /// Loads the probes, attaches what can be attached, and says what became of each function.
+    ///
+    /// # Errors
+    /// When nothing at all can be probed: no permission, no BTF, no probes in this build. A single
+    /// function that cannot be probed is no error but a [`FunctionReport`].
+    pub fn attach(options: &Options) -> Result<Self, AttachError> {
+        let bytes = object::bytes().ok_or(AttachError::NoObject)?;
+        let mut kernel = Kernel::of_this_host()?;
+        let (settings, gaps) = kernel.settings()?;
+        let settings = settings.to_bytes();
+        let mut ebpf = EbpfLoader::new()
+            .allow_unsupported_maps()
+            .override_global("SETTINGS", settings.as_slice(), true)
+            .map_max_entries("EVENTS", options.ring_bytes)
+            .load(bytes)
+            .map_err(|error| AttachError::Refused(explain(&error)))?;
+        let object = relocated(bytes, &ebpf)?;
+        let mut attacher = Attacher {
+            options,
+            kernel,
+            object,
+            ebpf: &mut ebpf,
+            btf: BTreeMap::new(),
+            tracers: Vec::new(),
+            kprobes: Vec::new(),
+        };
+        let mut functions = Vec::new();
+        for target in TARGETS {
+            if !attacher.wanted(target) {
+                continue;
+            }
+            let report = attacher.attach(target);
+            functions.push(report);
+        }
+        let (tracers, kprobes) = (attacher.tracers, attacher.kprobes);
+        Ok(Self { tracers, kprobes, ebpf, functions, gaps })
+    }
+
+    /// Is the function attached that the probe cannot do without?
+    #[must_use]
+    pub fn has(&self, probe: Probe) -> bool {
+        let essential = |report: &&FunctionReport| report.purpose == probe.name() && report.without.is_none();
+        self.functions.iter().filter(essential).any(|report| report.attached.is_some())
+    }
+
+    /// Detaches every probe, entries before returns, so that no return is missed; the counters stay.
+    pub fn detach(&mut self) {
+        for at_return in [false, true] {
+            for tracer in self.tracers.iter_mut().filter(|tracer| tracer.at_return == at_return) {
+                tracer.link = None;
+            }
+            for kprobe in self.kprobes.iter_mut().filter(|kprobe| kprobe.at_return == at_return) {
+                kprobe.link = None;
+            }
+        }
+    }
+
+    /// The maps.
+    pub(super) fn ebpf(&self) -> &Ebpf {
+        &self.ebpf
+    }
+
+    /// The maps, to take some out. Only after the programs have been relocated to them.
+    pub(super) fn ebpf_mut(&mut self) -> &mut Ebpf {
+        &mut self.ebpf
+    }
+
+    /// Runs that the kernel skipped, by measured probe: a program that runs already on a CPU is not
+    /// run again there.
+    #[must_use]
+    pub fn missed(&self, probe: Probe) -> u64 {
+        let wanted = |purpose: Purpose, essential: bool| essential && purpose == Purpose::Measure(probe);
+        let tracers = self.tracers.iter().filter(|tracer| wanted(tracer.purpose, tracer.essential));
+        let kprobes = self.kprobes.iter().filter(|kprobe| wanted(kprobe.purpose, kprobe.essential));
+        let of = |fd: BorrowedFd<'_>| sys::recursion_misses(fd).unwrap_or(0);
+        tracers.map(|tracer| of(tracer.program.as_fd())).sum::<u64>()
+            + kprobes
+                .filter_map(|kprobe| self.ebpf.program(kprobe.program)?.fd().ok())
+                .map(|fd| of(fd.as_fd()))
+                .sum::<u64>()
+    }
+}
+
+struct Attacher<'a> {
+    options: &'a Options,
+    kernel: Kernel,
+    object: Object,
+    ebpf: &'a mut Ebpf,
+    /// BTF objects of modules; `None`: the module has none.
+    btf: BTreeMap<String, Option<OwnedFd>>,
+    tracers: Vec<Tracer>,
+    kprobes: Vec<KprobeHandle>,
+}
+
+impl Attacher<'_> {
+    fn wanted(&self, target: &Target) -> bool {
+        let probes = &self.options.probes;
+        match target.purpose {
+            Purpose::Measure(probe) => probes.contains(&probe),
+            Purpose::Slots => probes.contains(&Probe::PageFault),
+            Purpose::Regions => probes.contains(&Probe::Translate),
+        }
+    }
+
+    fn attach(&mut self, target: &Target) -> FunctionReport {
+        let mut report = FunctionReport {
+            function: target.functions.join(" or "),
+            purpose: purpose_name(target.purpose).to_owned(),
+            attached: None,
+            reason: None,
+            without: target.without.map(str::to_owned),
+        };
+        let found = match find(target, &self.kernel.symbols) {
+            Ok(found) => found,
+            Err(reason) => {
+                report.reason = Some(reason);
+                return report;
+            }
+        };
+        report.function = found.names.join(", ");
+        let mut reasons = Vec::new();
+        if self.options.preference != Preference::Kprobe {
+            match self.attach_tracing(target, &found) {
+                Ok(()) => {
+                    report.attached = Some(AttachKind::Fentry);
+                    return report;
+                }
+                Err(reason) => reasons.push(format!("no fentry: {reason}")),
+            }
+        }
+        if self.options.preference != Preference::Fentry {
+            match self.attach_kprobes(target, &found) {
+                Ok(()) => report.attached = Some(AttachKind::Kprobe),
+                Err(reason) => reasons.push(format!("no kprobe: {reason}")),
+            }
+        }
+        report.reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+        report
+    }
+
+    fn attach_tracing(&mut self, target: &Target, found: &Found) -> Result<(), String> {
+        let [name] = found.names.as_slice() else {
+            return Err(format!("the compiler split it into {}", found.names.join(", ")));
+        };
+        let types = self.kernel.types.module(&found.module).map_err(|error| error.to_string())?;
+        let Some(types) = types else {
+            return Err(format!("the module {} has no BTF (CONFIG_DEBUG_INFO_BTF_MODULES)", found.module));
+        };
+        let function = types.function(name).map_err(|error| error.to_string())?;
+        let parameters = types.parameters(name).map_err(|error| error.to_string())?;
+        if parameters != target.parameters {
+            return Err(format!(
+                "it has {parameters} parameters here, where {} are known",
+                target.parameters
+            ));
+        }
+        let mut tracers = Vec::new();
+        for (pair, at_return) in sides(target) {
+            tracers.push(self.attach_tracer(target, pair, at_return, function, &found.module)?);
+        }
+        self.tracers.append(&mut tracers);
+        Ok(())
+    }
+
+    fn attach_tracer(
+        &mut self,
+        target: &Target,
+        pair: Pair,
+        at_return: bool,
+        function: u32,
+        module: &str,
+    ) -> Result<Tracer, String> {
+        if !module.is_empty() && !self.btf.contains_key(module) {
+            let fd = sys::module_btf(module).map_err(|error| refusal::explain(&error))?;
+            self.btf.insert(module.to_owned(), fd);
+        }
+        let btf = self.btf.get(module).and_then(Option::as_ref);
+        if !module.is_empty() && btf.is_none() {
+            return Err(format!("the kernel holds no BTF of the module {module}"));
+        }
+        let lacking = || format!("the embedded probes have no program {}", pair.tracing);
+        let program = self.object.programs.get(pair.tracing).ok_or_else(lacking)?;
+        let code = self.object.functions.get(&program.function_key()).ok_or_else(lacking)?;
+        let instructions = object::instruction_bytes(&code.instructions);
+        let request = sys::Tracing {
+            name: pair.tracing,
+            at_return,
+            instructions: &instructions,
+            license: &program.license,
+            function,
+            module: btf,
+        };
+        let program = sys::load_tracing(&request).map_err(|refused| {
+            let log = if refused.log.is_empty() { String::new() } else { format!("\n{}", refused.log) };
+            format!("{}{log}", refusal::explain(&refused.error))
+        })?;
+        // That it loads says nothing of whether it attaches.
+        let link = sys::attach_tracing(&program).map_err(|error| refusal::explain(&error))?;
+        let essential = target.without.is_none();
+        Ok(Tracer { link: Some(link), program, at_return, purpose: target.purpose, essential })
+    }
+
+    fn attach_kprobes(&mut self, target: &Target, found: &Found) -> Result<(), String> {
+        let mut handles = Vec::new();
+        for (pair, at_return) in sides(target) {
+            let program: &mut KProbe = self
+                .ebpf
+                .program_mut(pair.kprobe)
+                .and_then(|program| program.try_into().ok())
+                .ok_or_else(|| format!("the embedded probes have no program {}", pair.kprobe))?;
+            if program.fd().is_err() {
+                program.load().map_err(|error| explain(&error))?;
+            }
+            for name in &found.names {
+                let link = program.attach(name, 0).and_then(|id| program.take_link(id));
+                handles.push(KprobeHandle {
+                    link: Some(link.map_err(|error| explain(&error))?),
+                    program: pair.kprobe,
+                    at_return,
+                    purpose: target.purpose,
+                    essential: target.without.is_none(),
+                });
+            }
+        }
+        self.kprobes.append(&mut handles);
+        Ok(())
+    }
+}
+
+/// The programs of a target, returns first.
+fn sides(target: &Target) -> impl Iterator<Item = (Pair, bool)> {
+    target.at_return.map(|pair| (pair, true)).into_iter().chain(target.at_entry.map(|pair| (pair, false)))
+}

@@ -1,0 +1,397 @@
+//! Kernel addresses to small numbers, and raw records to events.
+//!
+//! A `struct kvm`, `vhost_dev` or `vhost_iotlb` that is freed and allocated again at the same address
+//! is another object and gets another number: the records of creation and end say when.
+
+use super::{decode::Record, vm_name};
+use crate::{
+    model::{
+        Class, DeviceId, Fault, Gfn, Gpa, Memslot, PleExit, Region, RegionChange, RegionChangeKind,
+        SearchLength, SlotChange, SlotChangeKind, TableId, Translation, VmId,
+    },
+    recording::{DeviceMeta, TableMeta, VmMeta},
+};
+use memslot_common::event::{self as raw, UNKNOWN_LENGTH, change, kind};
+use std::collections::{BTreeMap, HashMap};
+
+/// What a record means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A fault.
+    Fault(Fault),
+    /// A PLE exit.
+    PleExit(PleExit),
+    /// A translation.
+    Translation(Translation),
+    /// Slots changed; several for a snapshot.
+    Slots(Vec<SlotChange>),
+    /// Regions changed; several for a snapshot.
+    Regions(Vec<RegionChange>),
+    /// The slots of this VM must be asked for.
+    AskSlots(AskSlots),
+    /// The regions of this table must be asked for.
+    AskRegions(AskRegions),
+    /// Nothing to pass on.
+    Nothing,
+}
+
+/// A VM that is older than the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskSlots {
+    /// Address of the `struct kvm`.
+    pub(super) kvm: u64,
+}
+
+/// A table that is older than the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskRegions {
+    /// Address of the `struct vhost_iotlb`.
+    pub(super) iotlb: u64,
+}
+
+/// A snapshot on its way through the ring.
+#[derive(Debug)]
+struct Pending<T> {
+    records: Vec<T>,
+    /// How many there will be, once the walk that writes them has ended well.
+    expected: Option<usize>,
+}
+
+impl<T> Default for Pending<T> {
+    fn default() -> Self {
+        Self { records: Vec::new(), expected: None }
+    }
+}
+
+impl<T> Pending<T> {
+    fn push(&mut self, order: u32, record: T) {
+        if order == 0 {
+            self.records.clear();
+        }
+        self.records.push(record);
+    }
+
+    fn whole(&mut self) -> Option<Vec<T>> {
+        (self.expected == Some(self.records.len())).then(|| std::mem::take(&mut self.records))
+    }
+}
+
+/// Gives numbers to kernel objects.
+#[derive(Debug, Default)]
+pub struct Resolver {
+    vms: HashMap<u64, VmId>,
+    devices: HashMap<u64, DeviceId>,
+    tables: HashMap<u64, TableId>,
+    vm_list: Vec<VmMeta>,
+    device_list: Vec<DeviceMeta>,
+    table_list: BTreeMap<TableId, TableMeta>,
+    next_table: u32,
+    slot_snapshots: HashMap<(u64, u16), Pending<SlotChange>>,
+    region_snapshots: HashMap<u64, Pending<RegionChange>>,
+}
+
+fn number(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+fn length(visited: u16, touched: u16) -> Option<SearchLength> {
+    let known = visited != UNKNOWN_LENGTH;
+    known.then_some(SearchLength { visited: u32::from(visited), touched: u32::from(touched) })
+}
+
+impl Resolver {
+    /// What a record means; numbers are given where it names an object for the first time.
+    pub fn resolve(&mut self, record: &Record) -> Event {
+        match record {
+            Record::Fault(fault) => Event::Fault(self.fault(fault)),
+            Record::PleExit(exit) => Event::PleExit(self.ple_exit(exit)),
+            Record::Translation(translation) => Event::Translation(self.translation(translation)),
+            Record::Vm(vm) => self.vm(vm),
+            Record::SlotChange(change) => self.slot_change(change),
+            Record::Table(table) => self.table(table),
+            Record::RegionChange(change) => self.region_change(change),
+        }
+    }
+
+    /// VMs, devices and tables met so far.
+    #[must_use]
+    pub fn objects(&self) -> (Vec<VmMeta>, Vec<DeviceMeta>, Vec<TableMeta>) {
+        (self.vm_list.clone(), self.device_list.clone(), self.table_list.values().cloned().collect())
+    }
+
+    /// Process that owns a VM.
+    #[must_use]
+    pub fn pid_of_vm(&self, vm: VmId) -> Option<u32> {
+        Some(self.vm_list.get(vm.0 as usize)?.pid)
+    }
+
+    /// Process that owns a device, where the worker's name says so.
+    #[must_use]
+    pub fn pid_of_device(&self, device: DeviceId) -> Option<u32> {
+        self.device_list.get(device.0 as usize)?.pid
+    }
+
+    /// A snapshot of `count` slots has been written to the ring; `None` unless all have been read yet.
+    pub(super) fn expect_slots(&mut self, kvm: u64, as_id: u16, count: usize) -> Option<Vec<SlotChange>> {
+        let pending = self.slot_snapshots.entry((kvm, as_id)).or_default();
+        pending.expected = Some(count);
+        pending.whole()
+    }
+
+    /// The same of regions.
+    pub(super) fn expect_regions(&mut self, iotlb: u64, count: usize) -> Option<Vec<RegionChange>> {
+        let pending = self.region_snapshots.entry(iotlb).or_default();
+        pending.expected = Some(count);
+        pending.whole()
+    }
+
+    fn vm_id(&mut self, kvm: u64) -> VmId {
+        if let Some(&vm) = self.vms.get(&kvm) {
+            return vm;
+        }
+        // Its own record was lost: it is known by number alone.
+        self.new_vm(kvm, 0, true)
+    }
+
+    fn new_vm(&mut self, kvm: u64, pid: u32, older: bool) -> VmId {
+        let vm = VmId(number(self.vm_list.len()));
+        self.vms.insert(kvm, vm);
+        self.vm_list.push(VmMeta { vm, pid, name: vm_name::of_process(pid), older, gone: None });
+        vm
+    }
+
+    fn device_id(&mut self, device: u64) -> DeviceId {
+        if let Some(&id) = self.devices.get(&device) {
+            return id;
+        }
+        let id = DeviceId(number(self.device_list.len()));
+        self.devices.insert(device, id);
+        self.device_list.push(DeviceMeta { device: id, worker: String::new(), pid: None });
+        id
+    }
+
+    fn table_id(&mut self, iotlb: u64) -> TableId {
+        if let Some(&id) = self.tables.get(&iotlb) {
+            return id;
+        }
+        let id = TableId(self.next_table);
+        self.next_table += 1;
+        self.tables.insert(iotlb, id);
+        id
+    }
+
+    fn fault(&mut self, fault: &raw::Fault) -> Fault {
+        let class = match fault.class {
+            raw::class::RAM => Class::Ram,
+            raw::class::MMIO_CACHED => Class::MmioCached,
+            raw::class::SHADOW => Class::Shadow,
+            _ => Class::NoSlot,
+        };
+        Fault {
+            time: fault.time,
+            latency: fault.latency,
+            cpu: fault.cpu,
+            vm: self.vm_id(fault.kvm),
+            vcpu: fault.vcpu,
+            gpa: Gpa(fault.gpa),
+            error_code: fault.error_code,
+            class,
+            as_id: fault.as_id,
+            slot: (fault.slot >= 0).then_some(fault.slot),
+            last_used: (fault.last_used >= 0).then_some(fault.last_used),
+            ret: fault.ret,
+            length: length(fault.visited, fault.touched),
+            generation: fault.generation & !Fault::UPDATE_IN_PROGRESS,
+            ambiguous: fault.generation & Fault::UPDATE_IN_PROGRESS != 0,
+        }
+    }
+
+    fn ple_exit(&mut self, exit: &raw::PleExit) -> PleExit {
+        PleExit {
+            time: exit.time,
+            latency: exit.latency,
+            on_spin: (exit.on_spin != u64::MAX).then_some(exit.on_spin),
+            cpu: exit.cpu,
+            vm: self.vm_id(exit.kvm),
+            vcpu: exit.vcpu,
+            window: (exit.window_before, exit.window_after),
+            yields: u32::from(exit.yields),
+            boosted: u32::from(exit.boosted),
+            declined: u32::from(exit.declined),
+            undercommit: u32::from(exit.undercommit),
+        }
+    }
+
+    fn translation(&mut self, translation: &raw::Translation) -> Translation {
+        let device = self.device_id(translation.device);
+        let table = self.table_id(translation.iotlb);
+        self.table_list.entry(table).or_insert(TableMeta { table, device, older: false });
+        Translation {
+            time: translation.time,
+            latency: translation.latency,
+            cpu: translation.cpu,
+            device,
+            table,
+            worker: translation.worker,
+            queue: (translation.queue != u16::MAX).then_some(translation.queue),
+            addr: translation.addr,
+            len: translation.len,
+            access: translation.access,
+            ret: translation.ret,
+            regions: translation.regions,
+            length: length(translation.visited, translation.touched),
+            is_iotlb: translation.is_iotlb != 0,
+        }
+    }
+
+    fn vm(&mut self, vm: &raw::Vm) -> Event {
+        match vm.kind {
+            kind::VM_CREATED => {
+                self.new_vm(vm.kvm, vm.pid, false);
+                Event::Nothing
+            }
+            kind::VM_SEEN => {
+                // The probes' own table of known VMs may have dropped it.
+                if !self.vms.contains_key(&vm.kvm) {
+                    self.new_vm(vm.kvm, vm.pid, true);
+                }
+                Event::AskSlots(AskSlots { kvm: vm.kvm })
+            }
+            _ => {
+                if let Some(meta) =
+                    self.vms.remove(&vm.kvm).and_then(|id| self.vm_list.get_mut(id.0 as usize))
+                {
+                    meta.gone = Some(vm.time);
+                }
+                self.slot_snapshots.retain(|(kvm, _), _| *kvm != vm.kvm);
+                Event::Nothing
+            }
+        }
+    }
+
+    fn slot_change(&mut self, change: &raw::SlotChange) -> Event {
+        let kind = match change.change {
+            change::SNAPSHOT => SlotChangeKind::Snapshot { order: change.order, black: change.black != 0 },
+            change::CREATE => SlotChangeKind::Create,
+            change::DELETE => SlotChangeKind::Delete,
+            change::MOVE => SlotChangeKind::Move { old_base_gfn: Gfn(change.old_base_gfn) },
+            _ => SlotChangeKind::Flags,
+        };
+        let event = SlotChange {
+            time: change.time,
+            vm: self.vm_id(change.kvm),
+            as_id: change.as_id,
+            generation: change.generation & !Fault::UPDATE_IN_PROGRESS,
+            kind,
+            slot: Memslot { id: change.id, base_gfn: Gfn(change.base_gfn), npages: change.npages },
+            flags: change.flags,
+            hva: change.hva,
+        };
+        if change.change != change::SNAPSHOT {
+            return Event::Slots(vec![event]);
+        }
+        let pending = self.slot_snapshots.entry((change.kvm, change.as_id)).or_default();
+        pending.push(change.order, event);
+        pending.whole().map_or(Event::Nothing, Event::Slots)
+    }
+
+    fn table(&mut self, table: &raw::Table) -> Event {
+        let device = self.device_id(table.device);
+        if let Some(meta) = self.device_list.get_mut(device.0 as usize) {
+            let name = [table.name0.to_ne_bytes(), table.name1.to_ne_bytes()].concat();
+            meta.worker = vm_name::printable(name.split(|&byte| byte == 0).next().unwrap_or_default());
+            // `vhost-<pid>`: vhost names its workers after the owner.
+            meta.pid = meta.worker.strip_prefix("vhost-").and_then(|pid| pid.parse().ok());
+        }
+        let older = table.older != 0;
+        let id = self.table_id(table.iotlb);
+        self.table_list.insert(id, TableMeta { table: id, device, older });
+        if older { Event::AskRegions(AskRegions { iotlb: table.iotlb }) } else { Event::Nothing }
+    }
+
+    fn region_change(&mut self, change: &raw::RegionChange) -> Event {
+        let kind = match change.change {
+            change::SNAPSHOT => RegionChangeKind::Snapshot { order: change.order, black: change.black != 0 },
+            change::REMOVE_RANGE => RegionChangeKind::RemoveRange,
+            change::FREE => RegionChangeKind::Free,
+            _ => RegionChangeKind::Add,
+        };
+        if kind == RegionChangeKind::Free && !self.tables.contains_key(&change.iotlb) {
+            // Never used and never filled while we looked.
+            return Event::Nothing;
+        }
+        let event = RegionChange {
+            time: change.time,
+            table: self.table_id(change.iotlb),
+            kind,
+            region: Region { start: change.start, last: change.last },
+            hva: change.hva,
+            perm: change.perm,
+        };
+        match kind {
+            RegionChangeKind::Snapshot { order, .. } => {
+                let pending = self.region_snapshots.entry(change.iotlb).or_default();
+                pending.push(order, event);
+                pending.whole().map_or(Event::Nothing, Event::Regions)
+            }
+            RegionChangeKind::Free => {
+                self.tables.remove(&change.iotlb);
+                self.region_snapshots.remove(&change.iotlb);
+                Event::Regions(vec![event])
+            }
+            _ => Event::Regions(vec![event]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, Resolver};
+    use crate::{model::VmId, probe::decode::Record};
+    use memslot_common::event::{self as raw, change, kind};
+
+    fn fault(kvm: u64) -> Record {
+        Record::Fault(raw::Fault { kind: kind::FAULT, kvm, slot: -1, last_used: -1, ..raw::Fault::ZERO })
+    }
+
+    fn vm(kind: u32, kvm: u64) -> Record {
+        Record::Vm(raw::Vm { kind, pid: 0, time: 7, kvm })
+    }
+
+    #[test]
+    fn an_address_that_is_used_again_is_another_vm() {
+        let mut resolver = Resolver::default();
+        let vm_of = |event| match event {
+            Event::Fault(fault) => fault.vm,
+            other => panic!("{other:?}"),
+        };
+        resolver.resolve(&vm(kind::VM_CREATED, 0xa000));
+        assert_eq!(vm_of(resolver.resolve(&fault(0xa000))), VmId(0));
+        resolver.resolve(&vm(kind::VM_GONE, 0xa000));
+        resolver.resolve(&vm(kind::VM_CREATED, 0xa000));
+        assert_eq!(vm_of(resolver.resolve(&fault(0xa000))), VmId(1));
+        let (vms, ..) = resolver.objects();
+        assert_eq!((vms[0].gone, vms[1].gone), (Some(7), None));
+    }
+
+    fn part(order: u32) -> Record {
+        Record::SlotChange(raw::SlotChange {
+            kind: kind::SLOT_CHANGE,
+            change: change::SNAPSHOT,
+            kvm: 0xa000,
+            order,
+            npages: 1,
+            ..raw::SlotChange::ZERO
+        })
+    }
+
+    #[test]
+    fn a_snapshot_is_passed_on_only_when_it_is_whole() {
+        let mut resolver = Resolver::default();
+        assert_eq!(resolver.resolve(&part(0)), Event::Nothing);
+        // A second attempt begins anew.
+        assert_eq!(resolver.resolve(&part(0)), Event::Nothing);
+        assert_eq!(resolver.expect_slots(0xa000, 0, 2), None);
+        assert!(matches!(resolver.resolve(&part(1)), Event::Slots(slots) if slots.len() == 2));
+    }
+}

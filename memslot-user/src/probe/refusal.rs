@@ -1,0 +1,105 @@
+//! Why the kernel refuses BPF, and what to do: a bare EPERM helps nobody.
+
+use std::{fs, io};
+
+/// Bits of `CapEff` in `/proc/self/status`.
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+const CAP_PERFMON: u64 = 1 << 38;
+const CAP_BPF: u64 = 1 << 39;
+
+/// The kernel's own `ENOTSUPP`, which libc does not name.
+const ENOTSUPP: i32 = 524;
+
+/// What bears on a refusal.
+#[derive(Clone, Debug, Default)]
+struct Circumstances {
+    /// Effective capabilities.
+    capabilities: u64,
+    /// `/sys/kernel/security/lockdown`, or the kernel's command line where that is not mounted.
+    lockdown: Option<String>,
+}
+
+impl Circumstances {
+    fn of_this_process() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let capabilities = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+        let lockdown =
+            fs::read_to_string("/sys/kernel/security/lockdown").ok().and_then(|text| chosen(&text));
+        Self { capabilities, lockdown }
+    }
+
+    fn explain(&self, error: &io::Error) -> String {
+        match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => self.explain_permission(),
+            Some(libc::ENOSYS) => {
+                "this kernel was built without BPF (CONFIG_BPF_SYSCALL); use a distribution's kernel"
+                    .to_owned()
+            }
+            Some(libc::ENOMEM) => {
+                "the kernel has no memory for the probes; free some or ask for a smaller --ring-size"
+                    .to_owned()
+            }
+            Some(libc::EINVAL | ENOTSUPP) => {
+                format!("this kernel does not support what the probe needs ({error})")
+            }
+            _ => format!("the kernel refused the probe ({error})"),
+        }
+    }
+
+    fn explain_permission(&self) -> String {
+        let may = self.capabilities & CAP_SYS_ADMIN != 0
+            || self.capabilities & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON;
+        if !may {
+            return "loading probes needs root, or the capabilities CAP_BPF and CAP_PERFMON; run memslot with sudo"
+                .to_owned();
+        }
+        match self.lockdown.as_deref() {
+            Some(mode) if mode != "none" => format!(
+                "the kernel is locked down ({mode}) and refuses probes even to root; boot without lockdown \
+                 (lockdown=none, or Secure Boot off), or use `cargo xtask run --lab`"
+            ),
+            _ => "the kernel refuses probes even to root: it is locked down or a security policy (lockdown, SELinux, \
+                  a container) forbids bpf(2); see `dmesg`, run on the host itself, or use `cargo xtask run --lab`"
+                .to_owned(),
+        }
+    }
+}
+
+/// The word in brackets: `none [integrity] confidentiality`.
+fn chosen(text: &str) -> Option<String> {
+    Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
+}
+
+/// One sentence on why bpf(2) failed, with the remedy.
+#[must_use]
+pub(super) fn explain(error: &io::Error) -> String {
+    Circumstances::of_this_process().explain(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, Circumstances, chosen};
+    use std::io;
+
+    fn said(capabilities: u64, lockdown: Option<&str>, errno: i32) -> String {
+        Circumstances { capabilities, lockdown: lockdown.map(str::to_owned) }
+            .explain(&io::Error::from_raw_os_error(errno))
+    }
+
+    /// Lockdown shown as an obscure error: github.com/cilium/tetragon/issues/5507
+    #[test]
+    fn a_refusal_says_why_and_what_to_do() {
+        assert!(said(0, None, libc::EPERM).contains("sudo"));
+        assert!(said(CAP_BPF, None, libc::EPERM).contains("CAP_PERFMON"));
+        assert!(said(CAP_SYS_ADMIN, Some("integrity"), libc::EPERM).contains("locked down (integrity)"));
+        assert!(said(CAP_BPF | CAP_PERFMON, Some("none"), libc::EPERM).contains("even to root"));
+        assert!(said(u64::MAX, None, libc::ENOSYS).contains("CONFIG_BPF_SYSCALL"));
+    }
+
+    #[test]
+    fn the_lockdown_mode_is_the_one_in_brackets() {
+        assert_eq!(chosen("none [integrity] confidentiality\n").as_deref(), Some("integrity"));
+        assert_eq!(chosen("garbage"), None);
+    }
+}
