@@ -3,7 +3,7 @@
 //! Task storage follows the task when it moves to another CPU or sleeps, cannot fill up as a hash
 //! map can, and goes with the task.
 
-use crate::account;
+use crate::{account, kernel::RegionWalk};
 use aya_ebpf::{
     EbpfContext,
     bindings::{BPF_F_NO_PREALLOC, BPF_LOCAL_STORAGE_GET_F_CREATE, bpf_map_type::BPF_MAP_TYPE_TASK_STORAGE},
@@ -37,6 +37,7 @@ pub struct Task {
     pub fault: Call<Fault>,
     pub ple: Call<PleExit>,
     pub translate: Call<Translation>,
+    pub region_walk: RegionWalk,
     /// The `struct kvm_vcpu` of the PLE exit in flight.
     pub vcpu: u64,
     /// Entry of `kvm_vcpu_on_spin`, ns; 0 none.

@@ -1,10 +1,11 @@
 //! `vhost_iotlb_itree_first` as the kernel makes it (`INTERVAL_TREE_DEFINE`), for each segment of a
 //! `translate_desc` call, on the live tree.
 
-use super::{Length, RbNode, Walk, read, setting};
+use super::{Length, Opaque, RbNode, Unreadable, Walk, read, setting};
+use core::mem::offset_of;
 
-/// Over all segments of a call; a tree of 65,536 regions is at most 32 deep.
-const MAX_STEPS: u32 = 256;
+/// Over all segments of a call; a tree of 65,536 regions is at most 34 deep.
+const MAX_STEPS: u32 = 160;
 
 /// `struct vhost_iotlb_map` up to what a search reads (the user side checks the places).
 #[repr(C)]
@@ -29,95 +30,115 @@ pub struct Request {
     pub access: u32,
 }
 
+/// Where the searches of a call stand.
+#[repr(C)]
+pub struct RegionWalk {
+    /// Address that the search at hand is for.
+    addr: Opaque<u64>,
+    /// Bytes that the segments so far cover.
+    covered: Opaque<u64>,
+    /// Segments so far.
+    segments: Opaque<u32>,
+    visited: Opaque<u16>,
+    touched: Opaque<u16>,
+}
+
+impl RegionWalk {
+    #[inline(always)]
+    fn begin(&mut self, addr: u64) {
+        self.addr.set(addr);
+        self.covered.set(0);
+        self.segments.set(0);
+        self.visited.set(0);
+        self.touched.set(0);
+    }
+
+    #[inline(always)]
+    fn visit(&mut self) {
+        self.visited.set(self.visited.get().wrapping_add(1));
+    }
+
+    #[inline(always)]
+    fn touch(&mut self, count: u16) {
+        self.touched.set(self.touched.get().wrapping_add(count));
+    }
+
+    #[inline(always)]
+    fn length(&self) -> Length {
+        Length { visited: self.visited.get(), touched: self.touched.get() }
+    }
+}
+
 /// Follows `translate_desc(…)` over the tree at `iotlb`: lengths summed over the call's searches.
 #[inline(always)]
-pub fn search(iotlb: u64, request: &Request) -> (Length, Walk) {
-    let failed = (Length::UNKNOWN, Walk::Failed);
-    let Ok([root, leftmost]) = read::<[u64; 2]>(iotlb + u64::from(setting!(iotlb_root))) else { return failed };
+pub fn search(iotlb: u64, request: &Request, walk: &mut RegionWalk) -> Result<(Length, Walk), Unreadable> {
+    let [root, leftmost] = read::<[u64; 2]>(iotlb + u64::from(setting!(iotlb_root)))?;
     let len = u64::from(request.len);
     // `last` stays that of the whole call, as in the kernel.
     let last = request.addr.wrapping_add(len).wrapping_sub(1);
-    let mut addr = request.addr;
-    let mut covered = 0u64;
-    let mut segments = 0u32;
-    let (mut visited, mut touched) = (0u16, 0u16);
-    let Ok(root_node) = (if root == 0 { Ok(EMPTY) } else { read::<RegionNode>(root) }) else { return failed };
-    let Ok(leftmost_start) =
-        (if leftmost == 0 { Ok(0) } else { read::<u64>(leftmost + core::mem::offset_of!(RegionNode, start) as u64) })
-    else {
-        return failed;
-    };
-    let mut node = root_node;
-    let mut at_root = true;
+    walk.begin(request.addr);
+    if root == 0 || len == 0 {
+        return Ok((walk.length(), Walk::Done));
+    }
+    let leftmost_start = read::<u64>(leftmost + offset_of!(RegionNode, start) as u64)?;
+    // 0: at the head of translate_desc's loop.
+    let mut address = 0;
     let mut step = 0;
     while step < MAX_STEPS {
         step += 1;
-        if at_root {
-            // The loop's head in translate_desc, then vhost_iotlb_itree_iter_first.
-            if covered >= len || segments >= request.iov_size || root == 0 {
-                return (Length { visited, touched }, Walk::Done);
+        if address == 0 {
+            if walk.covered.get() >= len || walk.segments.get() >= request.iov_size {
+                return Ok((walk.length(), Walk::Done));
             }
-            // The leftmost node is counted here, and nowhere else.
-            touched += u16::from(root != leftmost);
-            if root_node.subtree_last < addr {
-                return (Length { visited, touched }, Walk::Done);
+            // vhost_iotlb_itree_iter_first; the leftmost node is counted here, and nowhere else.
+            walk.touch(u16::from(root != leftmost));
+            if read::<u64>(root + offset_of!(RegionNode, subtree_last) as u64)? < walk.addr.get() {
+                walk.touch(u16::from(root == leftmost));
+                return Ok((walk.length(), Walk::Done));
             }
-            touched += 1;
+            walk.touch(1);
             if leftmost_start > last {
-                return (Length { visited, touched }, Walk::Done);
+                return Ok((walk.length(), Walk::Done));
             }
-            node = root_node;
-            visited += 1;
-            at_root = false;
+            walk.visit();
+            address = root;
         }
         // vhost_iotlb_itree_subtree_search
+        let addr = walk.addr.get();
+        let node = read::<RegionNode>(address)?;
         let left = node.rb.left;
         if left != 0 {
-            let Ok(child) = read::<RegionNode>(left) else { return failed };
-            touched += u16::from(left != leftmost);
-            if addr <= child.subtree_last {
-                node = child;
-                visited += 1;
+            walk.touch(u16::from(left != leftmost));
+            if addr <= read::<u64>(left + offset_of!(RegionNode, subtree_last) as u64)? {
+                walk.visit();
+                address = left;
                 continue;
             }
         }
         if node.start > last {
-            return (Length { visited, touched }, Walk::Done);
+            return Ok((walk.length(), Walk::Done));
         }
         if addr <= node.last {
             if node.start > addr || node.perm & request.access == 0 {
-                return (Length { visited, touched }, Walk::Done);
+                return Ok((walk.length(), Walk::Done));
             }
             let size = node.size.wrapping_sub(addr).wrapping_add(node.start);
-            covered = covered.wrapping_add(size);
-            addr = addr.wrapping_add(size);
-            segments += 1;
-            at_root = true;
+            walk.covered.set(walk.covered.get().wrapping_add(size));
+            walk.addr.set(addr.wrapping_add(size));
+            walk.segments.set(walk.segments.get().wrapping_add(1));
+            address = 0;
             continue;
         }
         let right = node.rb.right;
         if right == 0 {
-            return (Length { visited, touched }, Walk::Done);
+            return Ok((walk.length(), Walk::Done));
         }
-        let Ok(child) = read::<RegionNode>(right) else { return failed };
-        touched += u16::from(right != leftmost);
-        if addr > child.subtree_last {
-            return (Length { visited, touched }, Walk::Done);
+        walk.touch(u16::from(right != leftmost));
+        if addr > read::<u64>(right + offset_of!(RegionNode, subtree_last) as u64)? {
+            return Ok((walk.length(), Walk::Done));
         }
-        node = child;
-        visited += 1;
+        walk.visit();
+        address = right;
     }
-    (Length::UNKNOWN, Walk::Truncated)
+    Ok((Length::UNKNOWN, Walk::Truncated))
 }
-
-const EMPTY: RegionNode = RegionNode {
-    rb: RbNode { parent_color: 0, right: 0, left: 0 },
-    link: [0; 2],
-    start: 0,
-    last: 0,
-    size: 0,
-    addr: 0,
-    perm: 0,
-    flags_padding: 0,
-    subtree_last: 0,
-};

@@ -85,13 +85,16 @@ fn id_of(slot: u64) -> i32 {
 /// generation, then the tree, which is left at the first slot that covers the frame.
 #[inline(always)]
 pub fn search(vcpu: u64, slots: &Slots, gfn: u64) -> Search {
-    let mut result =
-        Search { length: Length::UNKNOWN, slot: -1, last_used: -1, walk: Walk::Failed };
-    let Ok(generation) = read::<u64>(vcpu + u64::from(setting!(vcpu_last_used_slot_gen))) else { return result };
+    let mut result = Search { length: Length::UNKNOWN, slot: -1, last_used: -1, walk: Walk::Failed };
+    let Ok(generation) = read::<u64>(vcpu + u64::from(setting!(vcpu_last_used_slot_gen))) else {
+        return result;
+    };
     let Ok(last_used) = read::<u64>(vcpu + u64::from(setting!(vcpu_last_used_slot))) else { return result };
     let asked = generation == slots.generation && last_used != 0;
     if asked {
-        let Ok(node) = read::<SlotNode>(last_used + u64::from(setting!(slot_gfn_node))) else { return result };
+        let Ok(node) = read::<SlotNode>(last_used + u64::from(setting!(slot_gfn_node))) else {
+            return result;
+        };
         result.last_used = id_of(last_used);
         if covers(&node, gfn) {
             result.slot = result.last_used;

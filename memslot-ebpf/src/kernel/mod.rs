@@ -4,7 +4,7 @@
 mod iotlb;
 mod memslots;
 
-pub use iotlb::{RegionNode, Request, search as search_regions};
+pub use iotlb::{RegionNode, RegionWalk, Request, search as search_regions};
 pub use memslots::{SlotNode, Slots, search as search_slots};
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
@@ -66,8 +66,31 @@ pub struct Length {
 
 impl Length {
     /// A search that could not be followed.
-    pub const UNKNOWN: Self =
-        Self { visited: memslot_common::event::UNKNOWN_LENGTH, touched: memslot_common::event::UNKNOWN_LENGTH };
+    pub const UNKNOWN: Self = Self {
+        visited: memslot_common::event::UNKNOWN_LENGTH,
+        touched: memslot_common::event::UNKNOWN_LENGTH,
+    };
+}
+
+/// A value in map memory that is read and written where it stands.
+///
+/// The verifier follows every value that it knows, and a counter in a register makes each turn of a loop
+/// another state: a walk that keeps several is too much for it. What comes from a map is unknown to it.
+#[repr(transparent)]
+pub struct Opaque<T>(T);
+
+impl<T: Copy> Opaque<T> {
+    #[inline(always)]
+    pub fn get(&self) -> T {
+        // SAFETY: the reference is to initialised memory.
+        unsafe { core::ptr::read_volatile(&raw const self.0) }
+    }
+
+    #[inline(always)]
+    pub fn set(&mut self, value: T) {
+        // SAFETY: the reference is to memory that is ours to write.
+        unsafe { core::ptr::write_volatile(&raw mut self.0, value) }
+    }
 }
 
 /// How a walk ended.

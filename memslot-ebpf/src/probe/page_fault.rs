@@ -50,7 +50,10 @@ fn enter<C: EbpfContext>(context: &C, vcpu: u64, gpa: u64, error_code: u64) {
         Ok(Walk::Done) => {}
         Ok(Walk::Truncated) => {
             if account::add(probe::PAGE_FAULT, count::WALK_TRUNCATED) == 0 {
-                warn!(context, "a slot search was longer than any tree of KVM's should be; its length is left out");
+                warn!(
+                    context,
+                    "a slot search was longer than any tree of KVM's should be; its length is left out"
+                );
             }
         }
         Ok(Walk::Failed) | Err(Unreadable) => {

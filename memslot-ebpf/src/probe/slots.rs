@@ -90,7 +90,8 @@ fn committed(kvm: u64, old: u64, new: u64, mr_change: u32) {
 
 #[inline(always)]
 fn base_gfn(slot: u64) -> u64 {
-    slot + u64::from(setting!(slot_gfn_node)) + core::mem::offset_of!(crate::kernel::SlotNode, base_gfn) as u64
+    slot + u64::from(setting!(slot_gfn_node))
+        + core::mem::offset_of!(crate::kernel::SlotNode, base_gfn) as u64
 }
 
 /// Copies a slot's members into a record.

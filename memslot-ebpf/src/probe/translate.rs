@@ -3,7 +3,7 @@
 use crate::{
     account,
     emit::emit,
-    kernel::{Request, Unreadable, Walk, read, search_regions, setting},
+    kernel::{RegionWalk, Request, Unreadable, Walk, read, search_regions, setting},
     task::{self, now},
 };
 use aya_ebpf::{
@@ -40,7 +40,7 @@ fn enter<C: EbpfContext>(context: &C, vq: u64, request: &Request) {
     event.addr = request.addr;
     event.len = request.len;
     event.access = request.access as u8;
-    match describe(vq, request, event) {
+    match describe(vq, request, event, &mut task.region_walk) {
         Ok(Walk::Done) => {}
         Ok(Walk::Truncated) => {
             if account::add(probe::TRANSLATE, count::WALK_TRUNCATED) == 0 {
@@ -60,7 +60,12 @@ fn enter<C: EbpfContext>(context: &C, vq: u64, request: &Request) {
 
 /// Fills in what the kernel's structures say at entry.
 #[inline(always)]
-fn describe(vq: u64, request: &Request, event: &mut Translation) -> Result<Walk, Unreadable> {
+fn describe(
+    vq: u64,
+    request: &Request,
+    event: &mut Translation,
+    region_walk: &mut RegionWalk,
+) -> Result<Walk, Unreadable> {
     event.visited = UNKNOWN_LENGTH;
     event.touched = UNKNOWN_LENGTH;
     event.queue = UNKNOWN_QUEUE;
@@ -81,7 +86,7 @@ fn describe(vq: u64, request: &Request, event: &mut Translation) -> Result<Walk,
     }
     event.iotlb = iotlb;
     event.regions = read(iotlb + u64::from(setting!(iotlb_nmaps)))?;
-    let (length, walk) = search_regions(iotlb, request);
+    let (length, walk) = search_regions(iotlb, request, region_walk)?;
     event.visited = length.visited;
     event.touched = length.touched;
     // Last: the verifier would follow the search anew for each index that this loop may end with.
@@ -120,8 +125,12 @@ fn leave(ret: i32) {
 
 #[fentry(function = "translate_desc")]
 pub fn translate_entry(context: FEntryContext) -> u32 {
-    let request =
-        Request { addr: context.arg(1), len: context.arg(2), iov_size: context.arg(4), access: context.arg(5) };
+    let request = Request {
+        addr: context.arg(1),
+        len: context.arg(2),
+        iov_size: context.arg(4),
+        access: context.arg(5),
+    };
     enter(&context, context.arg(0), &request);
     0
 }
