@@ -46,7 +46,7 @@ impl FailureKind {
             Self::RcuStall => "the guest's kernel reported an RCU stall",
             Self::HungTask => "a task hung in the guest's kernel",
             Self::TimeOut => "the guest did not end in time",
-            Self::NoMarker => "the guest shut down before its command had ended",
+            Self::NoMarker => "the guest shut down early",
             Self::QemuStuck => "QEMU stopped answering",
             Self::QemuFailed => "QEMU failed",
         }
