@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,8 @@ pub(crate) struct Tool {
     /// `None` removes the variable.
     environment: Vec<(String, Option<OsString>)>,
     directory: Option<PathBuf>,
-    time_limit: Option<Duration>,
+    /// How long the command may go without writing anything.
+    silence_limit: Option<Duration>,
     remedy: Option<String>,
 }
 
@@ -32,7 +33,7 @@ impl Tool {
             arguments: Vec::new(),
             environment: Vec::new(),
             directory: None,
-            time_limit: None,
+            silence_limit: None,
             remedy: None,
         }
     }
@@ -67,9 +68,9 @@ impl Tool {
         self
     }
 
-    /// Kills the command when it has not ended after `limit`.
-    pub(crate) fn time_limit(mut self, limit: Duration) -> Self {
-        self.time_limit = Some(limit);
+    /// Has [`Tool::output`] kill the command when it has written nothing for `limit`.
+    pub(crate) fn silence_limit(mut self, limit: Duration) -> Self {
+        self.silence_limit = Some(limit);
         self
     }
 
@@ -98,17 +99,17 @@ impl Tool {
     /// Runs the command with the terminal's own streams.
     ///
     /// # Errors
-    /// When it cannot be started, fails or takes too long.
+    /// When it cannot be started or fails.
     pub(crate) fn run(&self) -> Result<()> {
         let mut command = self.command();
-        let status = self.wait(&mut command)?;
+        let status = self.spawn(&mut command)?.wait()?;
         if status.success() { Ok(()) } else { Err(self.failure(&describe(status), "")) }
     }
 
     /// Runs the command silently and returns its standard output.
     ///
     /// # Errors
-    /// When it cannot be started, fails or takes too long; the error repeats the end of its output.
+    /// When it cannot be started, fails or was silent for too long; the error repeats the end of its output.
     pub(crate) fn output(&self) -> Result<Vec<u8>> {
         // Files rather than pipes: a chatty command never blocks, and a grandchild that outlives a killed
         // command cannot keep us waiting for the end of the stream.
@@ -117,17 +118,18 @@ impl Tool {
         let mut command = self.command();
         command.stdin(Stdio::null());
         command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
-        let result = self.wait(&mut command);
+        let status = self.wait(&mut self.spawn(&mut command)?, || {
+            Ok(stdout.metadata()?.len() + stderr.metadata()?.len())
+        })?;
         let captured = read_back(&mut stdout)?;
-        match result {
-            Ok(status) if status.success() => Ok(captured),
-            Ok(status) => {
-                let mut text = String::from_utf8_lossy(&captured).into_owned();
-                text.push_str(&String::from_utf8_lossy(&read_back(&mut stderr)?));
-                Err(self.failure(&describe(status), &text))
-            }
-            Err(error) => Err(error),
-        }
+        let what = match status {
+            Some(status) if status.success() => return Ok(captured),
+            Some(status) => describe(status),
+            None => "was given up, for it had written nothing for a while".to_owned(),
+        };
+        let mut text = String::from_utf8_lossy(&captured).into_owned();
+        text.push_str(&String::from_utf8_lossy(&read_back(&mut stderr)?));
+        Err(self.failure(&what, &text))
     }
 
     /// Like [`Tool::output`], as text without the white space at its end.
@@ -153,22 +155,29 @@ impl Tool {
         command
     }
 
-    fn wait(&self, command: &mut Command) -> Result<ExitStatus> {
-        let mut child =
-            command.spawn().map_err(|error| self.failure(&format!("could not be started: {error}"), ""))?;
-        let Some(limit) = self.time_limit else {
-            return child.wait().with_context(|| format!("waiting for `{}`", self.command_line()));
+    fn spawn(&self, command: &mut Command) -> Result<Child> {
+        command.spawn().map_err(|error| self.failure(&format!("could not be started: {error}"), ""))
+    }
+
+    /// Until the command ends, or `None` when it was silent for too long; `written` says how much it has written.
+    fn wait(&self, child: &mut Child, written: impl Fn() -> Result<u64>) -> Result<Option<ExitStatus>> {
+        let Some(limit) = self.silence_limit else {
+            return Ok(Some(child.wait().with_context(|| format!("waiting for `{}`", self.command_line()))?));
         };
-        let start = Instant::now();
+        let (mut size, mut since) = (0, Instant::now());
         loop {
             if let Some(status) = child.try_wait()? {
-                return Ok(status);
+                return Ok(Some(status));
             }
-            if start.elapsed() >= limit {
+            let now = written()?;
+            if now != size {
+                (size, since) = (now, Instant::now());
+            }
+            if since.elapsed() >= limit {
                 // It may have ended just now; then there is nothing to kill.
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(self.failure(&format!("did not end within {} s", limit.as_secs()), ""));
+                return Ok(None);
             }
             thread::sleep(Duration::from_millis(50));
         }
@@ -264,12 +273,15 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_hangs_is_killed() {
+    fn a_command_that_hangs_is_killed_one_that_goes_on_writing_is_not() {
         let start = Instant::now();
-        let tool = Tool::new("sleep").arg("60").time_limit(Duration::from_millis(200));
+        let limit = Duration::from_millis(700);
+        let tool = Tool::new("sh").args(["-c", "echo said; exec sleep 60"]).silence_limit(limit);
         let message = tool.output().unwrap_err().to_string();
-        assert!(message.contains("did not end within"), "{message}");
+        assert!(message.contains("was given up") && message.ends_with("    said"), "{message}");
         assert!(start.elapsed() < Duration::from_secs(20));
+        let script = "for i in 1 2 3 4 5 6 7 8 9 10; do echo; sleep 0.1; done";
+        assert!(Tool::new("sh").args(["-c", script]).silence_limit(limit).output().is_ok());
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! Sets up, builds, tests and runs memslot.
 
+mod build;
 mod command;
 mod interrupt;
 mod lab;
 mod paths;
+mod progress;
+mod scratch;
+mod setup;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -18,19 +22,26 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Setup(setup::Args),
     Lab(lab::cli::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Setup(args) => args.run(),
         Command::Lab(args) => args.run(),
     };
     match result {
         Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
-            let interrupted = error.downcast_ref::<interrupt::Interrupted>().is_some();
-            ExitCode::from(if interrupted { 130 } else { 2 })
+            ExitCode::from(if error.is::<interrupt::Interrupted>() {
+                130
+            } else if error.is::<setup::NoPrivilege>() {
+                1
+            } else {
+                2
+            })
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask lab`.
 
-use super::{Accelerator, KernelChoice, Request};
+use super::{Accelerator, KernelChoice, Request, selftest};
+use crate::{build, setup};
 use anyhow::Result;
 use std::io;
 use std::path::PathBuf;
@@ -43,8 +44,11 @@ pub(crate) struct Args {
     /// Another argument for the guest's kernel; may be repeated
     #[arg(long = "append", value_name = "ARGUMENT")]
     kernel_arguments: Vec<String>,
+    /// Check the lab itself instead of running a command: exit codes, files, panics, time-outs, exactness
+    #[arg(long, conflicts_with = "command")]
+    self_test: bool,
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "self_test", value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -55,6 +59,11 @@ impl Args {
     /// As [`super::run`].
     pub(crate) fn run(self) -> Result<ExitCode> {
         let kernel = KernelChoice::from_arguments(&self.kernel, self.modules.as_deref())?;
+        if self.self_test {
+            setup::ensure()?;
+            selftest::run(&kernel)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let mut request = Request::new(kernel, self.command);
         if self.exact {
             request = request.exact();
@@ -66,6 +75,8 @@ impl Args {
         request.out = self.out;
         request.files = self.files;
         request.kernel_arguments = self.kernel_arguments;
+        setup::ensure()?;
+        request.memslot = Some(build::static_binary(&build::probes()?)?);
 
         let outcome = super::run(&request, &mut io::stdout())?;
         for note in &outcome.notes {

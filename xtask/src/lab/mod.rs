@@ -8,13 +8,15 @@ pub(crate) mod kernel;
 mod modules;
 pub(crate) mod outcome;
 mod qemu;
+pub(crate) mod selftest;
 
 pub(crate) use accel::Accelerator;
 pub(crate) use initramfs::{Module, is_static};
 pub(crate) use kernel::{Kernel, KernelChoice, Series};
 pub(crate) use outcome::Failure;
+pub(crate) use qemu::PROGRAM as QEMU;
 
-use crate::{interrupt, paths};
+use crate::{interrupt, paths, scratch};
 use anyhow::{Context, Result, ensure};
 use qemu::{Machine, Mode};
 use std::fs::{self, File};
@@ -157,9 +159,7 @@ fn check(request: &Request) -> Result<()> {
 /// One boot. What it writes on the host lies in a directory of its own that goes with it.
 fn attempt(request: &Request, kernel: &Kernel, mode: Mode, sink: &mut dyn Write) -> Result<Outcome> {
     let guard = interrupt::guard()?;
-    let runs = paths::lab().join("runs");
-    fs::create_dir_all(&runs).with_context(|| format!("cannot create {}", runs.display()))?;
-    let directory = tempfile::tempdir_in(&runs).context("cannot create a directory for the guest's files")?;
+    let directory = scratch::directory(&paths::lab().join("runs"))?;
 
     let mut load = request.modules.clone();
     if request.load_kvm {

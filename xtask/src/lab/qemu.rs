@@ -282,16 +282,15 @@ impl Drop for Running {
 
 /// Asks the kernel to kill QEMU when we die without a chance to.
 fn die_with_parent(command: &mut Command) {
-    // SAFETY: prctl is async-signal-safe and touches no memory of ours, as code after fork must.
-    unsafe {
-        command.pre_exec(|| {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 {
-                Ok(())
-            } else {
-                Err(std::io::Error::last_os_error())
-            }
-        });
-    }
+    let request = || {
+        // SAFETY: prctl with this option takes a signal number and touches no memory of ours.
+        match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: after fork the closure only makes one async-signal-safe system call.
+    unsafe { command.pre_exec(request) };
 }
 
 /// Copies what has been appended to `from`.
