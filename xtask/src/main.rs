@@ -1,2 +1,47 @@
 //! Sets up, builds, tests and runs memslot.
-fn main() {}
+
+mod build;
+mod command;
+mod interrupt;
+mod lab;
+mod paths;
+mod progress;
+mod scratch;
+mod setup;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Sets up, builds, tests and runs memslot
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Setup(setup::Args),
+    Lab(lab::cli::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Setup(args) => args.run(),
+        Command::Lab(args) => args.run(),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(if error.is::<interrupt::Interrupted>() {
+                130
+            } else if error.is::<setup::NoPrivilege>() {
+                1
+            } else {
+                2
+            })
+        }
+    }
+}
