@@ -300,8 +300,9 @@ impl Resolver {
         if let Some(meta) = self.device_list.get_mut(device.0 as usize) {
             let name = [table.name0.to_ne_bytes(), table.name1.to_ne_bytes()].concat();
             meta.worker = vm_name::printable(name.split(|&byte| byte == 0).next().unwrap_or_default());
-            // `vhost-<pid>`: vhost names its workers after the owner.
-            meta.pid = meta.worker.strip_prefix("vhost-").and_then(|pid| pid.parse().ok());
+            // vhost names its workers after the thread that took the device: `vhost-<tid>`.
+            let thread = meta.worker.strip_prefix("vhost-").and_then(|thread| thread.parse().ok());
+            meta.pid = thread.map(vm_name::process_of);
         }
         let older = table.older != 0;
         let id = self.table_id(table.iotlb);

@@ -12,6 +12,14 @@ pub(super) fn of_process(pid: u32) -> String {
     of_command_line(&words).unwrap_or_else(comm)
 }
 
+/// The process that a thread belongs to; the number itself where the thread is gone.
+#[must_use]
+pub(super) fn process_of(thread: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let field = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    field.and_then(|value| value.trim().parse().ok()).unwrap_or(thread)
+}
+
 /// Control characters replaced, so that a guest's owner cannot write to our terminal or report.
 #[must_use]
 pub(super) fn printable(bytes: &[u8]) -> String {

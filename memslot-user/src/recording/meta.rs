@@ -82,6 +82,12 @@ pub struct ProbeMeta {
     /// Why it is missing or degraded, and what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Rows of its table.
+    #[serde(default)]
+    pub events: u64,
+    /// Events read and left out, because only one VM was asked for.
+    #[serde(default)]
+    pub filtered: u64,
     /// Its counters at the end.
     pub account: Account,
 }
@@ -179,6 +185,12 @@ pub struct Meta {
     /// Why it ended: `duration`, `signal`, `command`, `vm_gone`, …
     #[serde(default)]
     pub ended_by: String,
+    /// Only the VM of this process was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_pid: Option<u32>,
+    /// Rare things that the probes or the recorder had to say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// By probe.
     pub probes: BTreeMap<Probe, ProbeMeta>,
     /// Counters of the layout records.

@@ -1,0 +1,108 @@
+//! `memslot record`
+
+mod session;
+mod stop;
+
+use anyhow::{Context, bail, ensure};
+use memslot::{
+    model::Probe,
+    probe::{Options, Preference, Probes},
+};
+use session::Session;
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    process::{Command, ExitCode},
+    time::Duration,
+};
+use stop::Stop;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  sudo memslot record -o rec --duration 30s
+  sudo memslot record -o rec --vm 4711 --probe page_fault
+  sudo memslot record -o rec -- memslot workload slots --slots 53
+
+It records until the duration is over, the command ends, the VM ends, or Ctrl-C.
+Exit codes: 0 whole; 1 something was lost, a probe was missing or the command failed; 2 error.")]
+pub(crate) struct Args {
+    /// Directory to write; it must not exist, or be empty
+    #[arg(short, long, default_value = "memslot.rec")]
+    output: PathBuf,
+    /// Replace a recording that is there
+    #[arg(long)]
+    force: bool,
+    /// What to measure
+    #[arg(short, long, value_delimiter = ',', default_values = ["page_fault", "ple", "translate"])]
+    probe: Vec<ProbeName>,
+    /// How to attach
+    #[arg(long, value_enum, default_value_t)]
+    attach: Preference,
+    /// Stop after this time, e.g. 30s, 5m
+    #[arg(short, long, value_parser = humantime::parse_duration)]
+    duration: Option<Duration>,
+    /// Record only the VM of this process, and stop when it ends
+    #[arg(long, value_name = "PID")]
+    vm: Option<u32>,
+    /// A name for what is recorded, shown in tables and charts
+    #[arg(long)]
+    label: Option<String>,
+    /// MiB of the ring buffer between the kernel and us, a power of two
+    #[arg(long, default_value_t = 16, value_name = "MIB")]
+    ring_size: u32,
+    /// Record while this command runs
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum ProbeName {
+    PageFault,
+    Ple,
+    Translate,
+}
+
+impl From<ProbeName> for Probe {
+    fn from(name: ProbeName) -> Self {
+        match name {
+            ProbeName::PageFault => Self::PageFault,
+            ProbeName::Ple => Self::Ple,
+            ProbeName::Translate => Self::Translate,
+        }
+    }
+}
+
+/// Largest ring: 2 GiB is the kernel's own bound.
+const MAX_RING_MIB: u32 = 1024;
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        ensure!(
+            self.ring_size.is_power_of_two() && self.ring_size <= MAX_RING_MIB,
+            "--ring-size must be a power of two up to {MAX_RING_MIB} (MiB), not {}",
+            self.ring_size
+        );
+        if let Some(pid) = self.vm
+            && !stop::is_alive(pid)
+        {
+            bail!("there is no process {pid}; `memslot record` without --vm records every VM");
+        }
+        let probes: BTreeSet<Probe> = self.probe.iter().copied().map(Probe::from).collect();
+        let options = Options { probes, preference: self.attach, ring_bytes: self.ring_size << 20 };
+        let probes = Probes::attach(&options).context("nothing can be recorded on this host")?;
+        let mut session = Session::start(probes, &options, &self)?;
+        let stop = Stop { duration: self.duration, vm: self.vm, command: self.build_command() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let end = runtime.block_on(session.record(stop));
+        session.finish(end)
+    }
+
+    fn build_command(&self) -> Option<Command> {
+        let (program, arguments) = self.command.split_first()?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        Some(command)
+    }
+}
