@@ -125,7 +125,7 @@ struct PleArgs {
     #[arg(long, value_name = "N", conflicts_with = "pauses")]
     lock: Option<u64>,
     /// Turns of an empty loop that the lock is held for
-    #[arg(long, value_name = "N", default_value_t = 1000, requires = "lock")]
+    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "lock")]
     hold: u64,
     #[command(flatten)]
     common: Common,
@@ -263,7 +263,9 @@ fn read_layout(path: &PathBuf) -> anyhow::Result<Vec<Slot>> {
         Slots(Vec<Slot>),
         Result { layout: Vec<Slot> },
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = std::fs::read_to_string(path).with_context(|| {
+        format!("cannot read the layout file {}; name a readable JSON file", path.display())
+    })?;
     let document: Document = serde_json::from_str(&text).with_context(|| {
         format!(
             "{} is no layout; it should hold [{{\"id\":0,\"base_gfn\":0,\"npages\":256}},…]",

@@ -17,14 +17,14 @@ pub enum WorkloadError {
         remedy: String,
     },
     /// A system call failed for a reason that has no sentence of its own.
-    #[error("cannot {action} ({source}); {remedy}")]
+    #[error("cannot {action}: {}; {remedy}", reason(answer))]
     System {
         /// What was tried.
         action: String,
         /// What to do.
         remedy: &'static str,
-        /// The kernel's answer.
-        source: io::Error,
+        /// The kernel's answer; already part of the sentence, so not its source.
+        answer: io::Error,
     },
     /// The guest stopped in a way that its program has no part in.
     #[error("vCPU {vcpu} stopped unexpectedly: {what}; {remedy}")]
@@ -47,8 +47,11 @@ pub enum WorkloadError {
         seen: u64,
     },
     /// Ready or end could not be announced.
-    #[error("cannot announce the start or end of the counted part ({0}); check where stdin and stdout lead")]
-    Announce(#[source] io::Error),
+    #[error(
+        "cannot announce the start or end of the counted part: {}; check where stdin and stdout lead",
+        reason(.0)
+    )]
+    Announce(io::Error),
 }
 
 impl WorkloadError {
@@ -63,17 +66,23 @@ impl WorkloadError {
     }
 
     /// A failed system call; lack of memory gets its own sentence, for it can befall any of them.
-    pub(crate) fn system(action: impl Into<String>, remedy: &'static str, source: io::Error) -> Self {
+    pub(crate) fn system(action: impl Into<String>, remedy: &'static str, answer: io::Error) -> Self {
         let action = action.into();
-        if source.raw_os_error() == Some(libc::ENOMEM) {
+        if answer.raw_os_error() == Some(libc::ENOMEM) {
             return Self::host(
                 format!("the host has not enough memory to {action}"),
                 "free memory, raise vm.overcommit_memory or the cgroup's limit, or ask for fewer slots, \
                  regions or pages",
             );
         }
-        Self::System { action, remedy, source }
+        Self::System { action, remedy, answer }
     }
+}
+
+/// What the kernel answered, in words, without the number.
+fn reason(answer: &io::Error) -> String {
+    let text = answer.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 /// The error of opening a device file `path`, which `module` provides.
@@ -105,7 +114,10 @@ mod tests {
         assert_eq!(text(libc::ENOENT), "there is no /dev/kvm; load its module: modprobe kvm");
         assert!(text(libc::EACCES).contains("run as root"));
         assert!(text(libc::EBUSY).contains("is busy"));
-        assert!(text(libc::EIO).contains("dmesg"));
+        assert_eq!(
+            text(libc::EIO),
+            "cannot open /dev/kvm: input/output error; the kernel log (dmesg) may say why"
+        );
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub struct Host {
 }
 
 /// Parameters that are read, as `module.name`.
-const PARAMETERS: [&str; 9] = [
+const PARAMETERS: [&str; 8] = [
     "kvm.tdp_mmu",
     "kvm_amd.npt",
     "kvm_amd.pause_filter_count",
@@ -46,7 +46,6 @@ const PARAMETERS: [&str; 9] = [
     "kvm_intel.ept",
     "kvm_intel.ple_gap",
     "kvm_intel.pml",
-    "vhost.max_mem_regions",
 ];
 
 impl Host {

@@ -213,7 +213,7 @@ impl Vcpu {
             let exit = match self.fd.run() {
                 Ok(exit) => exit,
                 // A signal or a stop by job control; the guest just goes on.
-                Err(error) if error.errno() == libc::EINTR || error.errno() == libc::EAGAIN => continue,
+                Err(error) if error.errno() == libc::EINTR => continue,
                 Err(error) => return Err(self.failed(errno(error))),
             };
             match exit {

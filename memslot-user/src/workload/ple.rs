@@ -69,10 +69,25 @@ impl Config {
         if self.vcpus == 0 || self.vcpus > MAX_VCPUS {
             return Err(WorkloadError::options(format!("--vcpus goes from 1 to {MAX_VCPUS}")));
         }
-        if matches!(self.mode, Mode::Lock { hold: 0, .. }) {
-            return Err(WorkloadError::options("--hold is at least 1"));
+        if let Mode::Lock { acquisitions, hold } = self.mode {
+            if hold == 0 {
+                return Err(WorkloadError::options("--hold is at least 1"));
+            }
+            if acquisitions.saturating_mul(u64::from(self.vcpus)) > u64::from(u32::MAX) {
+                return Err(WorkloadError::options("more acquisitions than 32-bit tickets; lower --lock"));
+            }
         }
-        Ok(())
+        if self.cpus.is_empty() {
+            return Ok(());
+        }
+        let allowed = allowed_cpus()?;
+        match self.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            None => Ok(()),
+            Some(cpu) => Err(WorkloadError::options(format!(
+                "CPU {cpu} is not online or not allowed for this process; choose --cpus among {}",
+                allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+            ))),
+        }
     }
 }
 
@@ -277,6 +292,10 @@ mod tests {
         let config = Config { vcpus: MAX_VCPUS + 1, cpus: vec![], mode: Mode::Pauses(1) };
         assert!(config.check().unwrap_err().to_string().contains("1 to 60"));
         let config = Config { vcpus: 1, cpus: vec![], mode: Mode::Lock { acquisitions: 1, hold: 0 } };
-        assert!(config.check().is_err());
+        assert!(config.check().unwrap_err().to_string().contains("--hold"));
+        let config = Config { vcpus: 4, cpus: vec![], mode: Mode::Lock { acquisitions: 1 << 30, hold: 1 } };
+        assert!(config.check().unwrap_err().to_string().contains("tickets"));
+        let config = Config { vcpus: 1, cpus: vec![1023], mode: Mode::Pauses(1) };
+        assert!(config.check().unwrap_err().to_string().starts_with("CPU 1023 is not online"));
     }
 }

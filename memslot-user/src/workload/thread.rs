@@ -32,10 +32,9 @@ pub(crate) fn allowed_cpus() -> Result<Vec<usize>, WorkloadError> {
 
 /// Binds the calling thread to one CPU.
 pub(crate) fn pin(cpu: usize) -> Result<(), WorkloadError> {
-    let refused = |source| WorkloadError::System {
-        action: format!("run a vCPU on CPU {cpu}"),
-        remedy: "choose --cpus among those online and allowed (taskset -p shows them)",
-        source,
+    let refused = |answer| {
+        let remedy = "choose --cpus among those online and allowed (taskset -cp $$ shows them)";
+        WorkloadError::system(format!("run a vCPU on CPU {cpu}"), remedy, answer)
     };
     if cpu >= usize::try_from(libc::CPU_SETSIZE).unwrap_or(0) {
         return Err(refused(io::Error::from_raw_os_error(libc::EINVAL)));

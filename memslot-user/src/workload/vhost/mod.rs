@@ -92,13 +92,6 @@ pub fn run(config: &Config, host: &Host, observer: &mut dyn Observer) -> Result<
     config.check()?;
     let table = Table::new(config);
     let descriptors = config.descriptors();
-    let crossing = match config.cross {
-        0 => 0,
-        _ => {
-            let all = usize::try_from(descriptors).unwrap_or(usize::MAX);
-            Descriptors::new(config, &table).take(all).filter(|descriptor| descriptor.crossing).count() as u64
-        }
-    };
     let mut expectation = Expectation::new(host);
     expectation.set(TRANSLATE, descriptors, None);
 
@@ -131,8 +124,8 @@ pub fn run(config: &Config, host: &Host, observer: &mut dyn Observer) -> Result<
         expectation,
         packets: descriptors / u64::from(config.chain),
         descriptors,
-        crossing,
-        searches: descriptors + crossing,
+        crossing: list.crossing,
+        searches: descriptors + list.crossing,
         received: tap.received(),
         duration_ns,
         tap: tap.name().to_owned(),

@@ -84,11 +84,13 @@ pub(crate) struct Descriptors<'a> {
     table: &'a Table,
     random: Random,
     number: u64,
+    /// How many so far cross from one region to the next.
+    pub(crate) crossing: u64,
 }
 
 impl<'a> Descriptors<'a> {
     pub(crate) fn new(config: &'a Config, table: &'a Table) -> Self {
-        Self { config, table, random: Random::new(config.seed, &[0xde5c]), number: 0 }
+        Self { config, table, random: Random::new(config.seed, &[0xde5c]), number: 0, crossing: 0 }
     }
 
     fn region(&mut self) -> u64 {
@@ -124,6 +126,7 @@ impl Iterator for Descriptors<'_> {
             self.table.region(region).start + self.random.below((SIZE - u64::from(len)) / 4 + 1) * 4
         };
         self.number += 1;
+        self.crossing += u64::from(crossing);
         Some(Descriptor { addr, len, crossing, next: place + 1 < chain })
     }
 }
