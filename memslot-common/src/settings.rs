@@ -71,25 +71,28 @@ record! {
 /// A member that this kernel does not have.
 pub const ABSENT: u32 = u32::MAX;
 
-/// Cells of the array through which a snapshot program and the user side talk.
-///
-/// The user side clears them, then runs the program until `STATUS` is no longer `MORE`.
-pub mod snapshot {
-    /// Node that the walk stands at.
-    pub const NODE: u32 = 0;
-    /// Child that was left on the way up.
-    pub const FROM: u32 = 1;
-    /// Nodes emitted so far.
-    pub const ORDER: u32 = 2;
-    /// 1 once the walk has begun.
-    pub const BEGUN: u32 = 3;
-    /// Generation of the slots, or number of the regions, when it began.
-    pub const GENERATION: u32 = 4;
-    /// One of the states below.
-    pub const STATUS: u32 = 5;
-    /// How many cells there are.
-    pub const CELLS: u32 = 6;
+record! {
+    /// Where the walk of a snapshot program stands between two runs: the one element of its map.
+    ///
+    /// The user side clears it, then runs the program until `status` is no longer [`snapshot::MORE`].
+    pub struct Cursor {
+        /// Address of the node that the walk stands at; 0 = over.
+        pub node: u64,
+        /// Child that was left on the way up; 0 = `node` is new.
+        pub from: u64,
+        /// Records emitted so far.
+        pub order: u64,
+        /// 1 once the walk has begun.
+        pub begun: u64,
+        /// Generation of the slots, or number of the regions, when it began.
+        pub generation: u64,
+        /// One of the states in [`snapshot`].
+        pub status: u64,
+    }
+}
 
+/// States of a walk.
+pub mod snapshot {
     /// Run the program again.
     pub const MORE: u64 = 1;
     /// The tree has been emitted whole.

@@ -6,7 +6,7 @@
 use super::slots;
 use crate::{
     emit::emit,
-    kernel::{RbNode, RegionNode, SlotNode, Slots, Unreadable, read, setting},
+    kernel::{Opaque, RbNode, RegionNode, SlotNode, Slots, Unreadable, read, setting},
     task::now,
 };
 use aya_ebpf::{
@@ -17,129 +17,122 @@ use aya_ebpf::{
 use memslot_common::{
     account::probe,
     event::{RegionChange, SlotChange, change, kind},
-    settings::snapshot,
+    settings::{self, snapshot},
 };
 
 /// Moves along the tree in one run of the program.
-const MOVES: u32 = 256;
+const MOVES: u32 = 64;
 
 /// Where the walk stands between two runs, and how it ended.
 #[map]
-static CURSOR: Array<u64> = Array::with_max_entries(snapshot::CELLS, 0);
+static CURSOR: Array<settings::Cursor> = Array::with_max_entries(1, 0);
 
-#[inline(always)]
-fn cell(index: u32) -> u64 {
-    CURSOR.get(index).copied().unwrap_or(0)
-}
-
-#[inline(always)]
-fn set_cell(index: u32, value: u64) {
-    if let Some(place) = CURSOR.get_ptr_mut(index) {
-        // SAFETY: a live value of the map; one run at a time uses it.
-        unsafe { *place = value }
-    }
-}
-
-/// A pre-order walk by parent links: it needs no stack.
+/// The map's element, as [`settings::Cursor`]: a pre-order walk by parent links needs no stack.
+#[repr(C)]
 struct Cursor {
-    node: u64,
-    /// The child that was left on the way up; 0 = `node` is new.
-    from: u64,
-    order: u32,
+    node: Opaque<u64>,
+    from: Opaque<u64>,
+    order: Opaque<u64>,
+    begun: Opaque<u64>,
+    generation: Opaque<u64>,
+    status: Opaque<u64>,
 }
+
+const _: () = assert!(size_of::<Cursor>() == settings::Cursor::SIZE);
 
 impl Cursor {
     #[inline(always)]
-    fn load() -> Self {
-        Self { node: cell(snapshot::NODE), from: cell(snapshot::FROM), order: cell(snapshot::ORDER) as u32 }
+    fn get() -> Option<&'static mut Self> {
+        let element = CURSOR.get_ptr_mut(0)?;
+        // SAFETY: a live element of the map, laid out alike; one run at a time uses it.
+        unsafe { element.cast::<Self>().as_mut() }
     }
 
+    /// Begins at `root`, or goes on where the last run stopped, if the tree is still the same.
     #[inline(always)]
-    fn save(&self) {
-        set_cell(snapshot::NODE, self.node);
-        set_cell(snapshot::FROM, self.from);
-        set_cell(snapshot::ORDER, u64::from(self.order));
+    fn begin_or_go_on(&mut self, root: u64, generation: u64) -> Result<(), Unreadable> {
+        if self.begun.get() == 0 {
+            self.begun.set(1);
+            self.generation.set(generation);
+            self.node.set(root);
+        } else if self.generation.get() != generation {
+            return Err(Unreadable);
+        }
+        Ok(())
     }
 
     /// One move: down to a child where the node is new, else on to the right or up.
     #[inline(always)]
     fn step(&mut self, links: &RbNode) {
-        let fresh = self.from == 0;
-        let next = if fresh && links.left != 0 {
+        let from = self.from.get();
+        let next = if from == 0 && links.left != 0 {
             links.left
-        } else if links.right != 0 && self.from != links.right {
+        } else if links.right != 0 && from != links.right {
             links.right
         } else {
-            self.from = self.node;
-            self.node = links.parent();
+            self.from.set(self.node.get());
+            self.node.set(links.parent());
             return;
         };
-        self.from = 0;
-        self.node = next;
+        self.from.set(0);
+        self.node.set(next);
+    }
+
+    /// Takes the next place in the order.
+    #[inline(always)]
+    fn next_order(&mut self) -> u32 {
+        let order = self.order.get();
+        self.order.set(order + 1);
+        order as u32
     }
 }
 
 #[inline(always)]
-fn walk_slots(kvm: u64, as_id: u64) -> Result<bool, Unreadable> {
+fn walk_slots(cursor: &mut Cursor, kvm: u64, as_id: u64) -> Result<bool, Unreadable> {
     let set = Slots::of(kvm, as_id)?;
-    let mut cursor = Cursor::load();
-    if cell(snapshot::BEGUN) == 0 {
-        set_cell(snapshot::BEGUN, 1);
-        set_cell(snapshot::GENERATION, set.generation);
-        cursor = Cursor { node: set.root, from: 0, order: 0 };
-    } else if cell(snapshot::GENERATION) != set.generation {
-        return Err(Unreadable);
-    }
+    cursor.begin_or_go_on(set.root, set.generation)?;
     let mut moves = 0;
     while moves < MOVES {
         moves += 1;
-        if cursor.node == 0 {
-            cursor.save();
+        let address = cursor.node.get();
+        if address == 0 {
             return Ok(true);
         }
-        let node: SlotNode = read(set.node_array(cursor.node))?;
+        let node: SlotNode = read(set.node_array(address))?;
         let links = set.links(&node);
-        if cursor.from == 0 {
+        if cursor.from.get() == 0 {
             let mut record = SlotChange {
                 kind: kind::SLOT_CHANGE,
                 change: change::SNAPSHOT,
                 time: now(),
                 kvm,
                 generation: set.generation,
-                order: cursor.order,
+                order: cursor.next_order(),
                 black: u16::from(links.is_black()),
-                ..SlotChange::default()
+                ..SlotChange::ZERO
             };
-            slots::fill(set.slot(cursor.node), &mut record)?;
+            slots::fill(set.slot(address), &mut record)?;
             emit(probe::LAYOUT, &record);
-            cursor.order += 1;
         }
         cursor.step(&links);
     }
-    cursor.save();
     Ok(false)
 }
 
 #[inline(always)]
-fn walk_regions(iotlb: u64) -> Result<bool, Unreadable> {
+fn walk_regions(cursor: &mut Cursor, iotlb: u64) -> Result<bool, Unreadable> {
     let nmaps: u32 = read(iotlb + u64::from(setting!(iotlb_nmaps)))?;
-    let mut cursor = Cursor::load();
-    if cell(snapshot::BEGUN) == 0 {
-        set_cell(snapshot::BEGUN, 1);
-        set_cell(snapshot::GENERATION, u64::from(nmaps));
-        cursor = Cursor { node: read(iotlb + u64::from(setting!(iotlb_root)))?, from: 0, order: 0 };
-    } else if cell(snapshot::GENERATION) != u64::from(nmaps) {
-        return Err(Unreadable);
-    }
+    let root: u64 = read(iotlb + u64::from(setting!(iotlb_root)))?;
+    cursor.begin_or_go_on(root, u64::from(nmaps))?;
     let mut moves = 0;
     while moves < MOVES {
         moves += 1;
-        if cursor.node == 0 {
-            cursor.save();
+        let address = cursor.node.get();
+        if address == 0 {
             return Ok(true);
         }
-        let node: RegionNode = read(cursor.node)?;
-        if cursor.from == 0 {
+        let node: RegionNode = read(address)?;
+        if cursor.from.get() == 0 {
             let record = RegionChange {
                 kind: kind::REGION_CHANGE,
                 change: change::SNAPSHOT,
@@ -148,41 +141,39 @@ fn walk_regions(iotlb: u64) -> Result<bool, Unreadable> {
                 start: node.start,
                 last: node.last,
                 hva: node.addr,
-                order: cursor.order,
+                order: cursor.next_order(),
                 perm: node.perm as u8,
                 black: u8::from(node.rb.is_black()),
                 reserved: 0,
             };
             emit(probe::LAYOUT, &record);
-            cursor.order += 1;
         }
         cursor.step(&node.rb);
     }
-    cursor.save();
     Ok(false)
 }
 
 #[inline(always)]
-fn finish(result: Result<bool, Unreadable>) -> i32 {
-    set_cell(
-        snapshot::STATUS,
-        match result {
+fn run(walk: impl FnOnce(&mut Cursor) -> Result<bool, Unreadable>) -> i32 {
+    if let Some(cursor) = Cursor::get() {
+        let status = match walk(cursor) {
             Ok(true) => snapshot::DONE,
             Ok(false) => snapshot::MORE,
             Err(Unreadable) => snapshot::CHANGED,
-        },
-    );
+        };
+        cursor.status.set(status);
+    }
     0
 }
 
 /// Arguments: address of the `struct kvm`, address space.
 #[raw_tracepoint]
 pub fn snapshot_slots(context: RawTracePointContext) -> i32 {
-    finish(walk_slots(context.arg(0), context.arg::<u64>(1) & 1))
+    run(|cursor| walk_slots(cursor, context.arg(0), context.arg::<u64>(1) & 1))
 }
 
 /// Argument: address of the `struct vhost_iotlb`.
 #[raw_tracepoint]
 pub fn snapshot_regions(context: RawTracePointContext) -> i32 {
-    finish(walk_regions(context.arg(0)))
+    run(|cursor| walk_regions(cursor, context.arg(0)))
 }

@@ -5,7 +5,7 @@
 
 use super::{
     kernel_types::{Gaps, KernelTypes, KernelTypesError, settings},
-    object, refusal,
+    object, refusal, snapshot,
     symbols::Symbols,
     sys,
     target::{Pair, Purpose, TARGETS, Target},
@@ -266,6 +266,7 @@ impl Probes {
             .map_max_entries("EVENTS", options.ring_bytes)
             .load(bytes)
             .map_err(|error| AttachError::Refused(explain(&error)))?;
+        snapshot::load(&mut ebpf).map_err(|error| AttachError::Refused(explain(&error)))?;
         let object = relocated(bytes, &ebpf)?;
         let mut attacher = Attacher {
             options,

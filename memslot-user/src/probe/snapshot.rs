@@ -5,13 +5,20 @@ use super::{
     identity::{AskRegions, AskSlots, Event, Resolver},
     sys,
 };
-use aya::{maps::Array, programs::RawTracePoint};
-use memslot_common::settings::snapshot::{CELLS, DONE, MORE, ORDER, STATUS};
+use aya::{
+    Ebpf,
+    maps::Array,
+    programs::{ProgramError, RawTracePoint},
+};
+use memslot_common::settings::{
+    Cursor,
+    snapshot::{DONE, MORE},
+};
 use std::os::fd::AsFd;
 
 /// A layout that changes faster than it can be read is given up after so many attempts.
 const ATTEMPTS: u32 = 5;
-/// Runs of a program for one attempt: 256 moves each; far more than 32,767 slots need.
+/// Runs of a program for one attempt, of 64 moves each: more than twice what 32,767 slots need.
 const RUNS: u32 = 4096;
 /// Address spaces of an x86 VM: ordinary and SMM.
 const ADDRESS_SPACES: u16 = 2;
@@ -45,22 +52,30 @@ impl Probes {
 
     fn walk_once(&mut self, program: &str, arguments: &[u64]) -> Option<usize> {
         let program: &mut RawTracePoint = self.ebpf_mut().program_mut(program)?.try_into().ok()?;
-        if program.fd().is_err() {
-            program.load().ok()?;
-        }
         let program = program.fd().ok()?.as_fd().try_clone_to_owned().ok()?;
-        let mut cursor: Array<_, u64> = Array::try_from(self.ebpf_mut().map_mut("CURSOR")?).ok()?;
-        for cell in 0..CELLS {
-            cursor.set(cell, 0, 0).ok()?;
-        }
+        let mut cursor: Array<_, [u8; Cursor::SIZE]> =
+            Array::try_from(self.ebpf_mut().map_mut("CURSOR")?).ok()?;
+        cursor.set(0, Cursor::ZERO.to_bytes(), 0).ok()?;
         for _ in 0..RUNS {
             sys::run_program(program.as_fd(), arguments).ok()?;
-            match cursor.get(&STATUS, 0).ok()? {
+            let state = Cursor::from_bytes(&cursor.get(&0, 0).ok()?)?;
+            match state.status {
                 MORE => {}
-                DONE => return usize::try_from(cursor.get(&ORDER, 0).ok()?).ok(),
+                DONE => return usize::try_from(state.order).ok(),
                 _ => return None,
             }
         }
         None
     }
+}
+
+/// Loads the programs that walk layouts, so that the verifier's time is spent before the recording.
+pub(super) fn load(ebpf: &mut Ebpf) -> Result<(), ProgramError> {
+    for name in ["snapshot_slots", "snapshot_regions"] {
+        if let Some(program) = ebpf.program_mut(name) {
+            let program: &mut RawTracePoint = program.try_into()?;
+            program.load()?;
+        }
+    }
+    Ok(())
 }
