@@ -1,0 +1,309 @@
+//! Checks recordings that the lab made on a real kernel: `cargo xtask test` boots each kernel, makes
+//! them with both attach kinds, and runs these tests with `MEMSLOT_LAB` naming their folder.
+//!
+//! What a recording is held against comes from the workload's own forecast and from the model of the
+//! kernel's trees, never from the probes.
+
+use memslot::{
+    model::{Class, Memslot, Probe, Region, RegionChangeKind, SlotChangeKind},
+    recording::{AttachKind, Recording, Rows, Stored},
+    replay::{self, Check},
+};
+use serde_json::Value;
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+/// Both attach kinds; each recording was made with either.
+const KINDS: [AttachKind; 2] = [AttachKind::Fentry, AttachKind::Kprobe];
+
+struct Case {
+    name: String,
+    recording: Recording,
+    /// What the workload printed last: its forecast and its layout.
+    workload: Value,
+}
+
+impl Case {
+    fn open(kind: AttachKind, name: &str) -> Self {
+        let folder = std::env::var_os("MEMSLOT_LAB").expect("MEMSLOT_LAB names the folder of the lab's recordings");
+        let name = format!("{}-{name}", kind.name());
+        let folder = PathBuf::from(folder);
+        let recording = Recording::open(&folder.join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let printed = fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
+        let workload = serde_json::from_str(printed.lines().last().expect("the workload printed nothing")).unwrap();
+        Self { name, recording, workload }
+    }
+
+    fn calls(&self, function: &str) -> u64 {
+        assert_eq!(self.workload["exact"], true, "{}: the forecast is not exact", self.name);
+        self.workload["calls"][function].as_u64().unwrap_or_else(|| panic!("{}: no {function}", self.name))
+    }
+
+    /// Entries, returns and events equal the forecast, and nothing was lost or left over.
+    fn assert_counts(&self) {
+        let meta = self.recording.meta();
+        assert!(meta.complete, "{}", self.name);
+        assert!(meta.warnings.is_empty(), "{}: {:?}", self.name, meta.warnings);
+        let functions = [
+            (Probe::PageFault, "kvm_mmu_page_fault"),
+            (Probe::Ple, "pause_interception"),
+            (Probe::Translate, "translate_desc"),
+        ];
+        let rows = [
+            rows(self.recording.faults()).len(),
+            rows(self.recording.ple_exits()).len(),
+            rows(self.recording.translations()).len(),
+        ];
+        for ((probe, function), rows) in functions.into_iter().zip(rows) {
+            let expected = self.calls(function);
+            let seen = &meta.probes[&probe];
+            let account = seen.account;
+            let counted = (account.entries, account.returns, account.emitted, seen.events, rows as u64);
+            assert_eq!(counted, (expected, expected, expected, expected, expected), "{}: {function}", self.name);
+            assert_eq!(account.lost() + account.nested + account.no_start, 0, "{}: {account:?}", self.name);
+            assert_eq!(account.walk_failed + account.walk_truncated, 0, "{}: {account:?}", self.name);
+            assert!(seen.note.is_none(), "{}: {:?}", self.name, seen.note);
+        }
+    }
+
+    /// Every search was as long as the independent model of the kernel's tree says.
+    fn assert_lengths(&self, probe: Probe, searching: u64) {
+        let replays = replay::run(&self.recording, &replay::Options::default(), &|_| {}).unwrap();
+        let replay = replays.iter().find(|replay| replay.probe == probe).expect("nothing was replayed");
+        assert!(replay.left_out.is_empty(), "{}: {:?}", self.name, replay.left_out);
+        let Check { compared, visited_differ, touched_differ, .. } = replay.check;
+        assert_eq!((compared, visited_differ, touched_differ), (searching, 0, 0), "{}", self.name);
+        assert_eq!(replay.mismatches(), 0, "{}", self.name);
+    }
+
+    fn layout(&self, key: &str) -> Vec<Value> {
+        self.workload[key].as_array().unwrap_or_else(|| panic!("{}: no {key}", self.name)).clone()
+    }
+}
+
+fn rows<T: Stored>(rows: Result<Rows<T>, memslot::recording::Error>) -> Vec<T> {
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+fn number(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or_else(|| panic!("no {key} in {value}"))
+}
+
+fn memslot(value: &Value) -> Memslot {
+    Memslot {
+        id: i32::try_from(number(value, "id")).unwrap(),
+        base_gfn: memslot::model::Gfn(number(value, "base_gfn")),
+        npages: number(value, "npages"),
+    }
+}
+
+fn region(value: &Value) -> Region {
+    Region { start: number(value, "start"), last: number(value, "last") }
+}
+
+fn for_each_kind(name: &str, check: impl Fn(Case)) {
+    for kind in KINDS {
+        check(Case::open(kind, name));
+    }
+}
+
+fn searching(case: &Case) -> u64 {
+    rows(case.recording.faults()).iter().filter(|fault| fault.class.searches()).count() as u64
+}
+
+#[test]
+#[ignore = "needs the lab's recordings: cargo xtask test"]
+fn faults_on_ram_are_counted_and_searched_as_the_kernel_does() {
+    for_each_kind("slots-ram", |case| {
+        case.assert_counts();
+        let faults = rows(case.recording.faults());
+        assert!(faults.iter().all(|fault| fault.class == Class::Ram && fault.slot.is_some()), "{}", case.name);
+        case.assert_lengths(Probe::PageFault, faults.len() as u64);
+        // Nothing but RAM faults: the last-used slot is always that of the fault before.
+        for pair in faults.windows(2) {
+            assert_eq!(pair[1].last_used, pair[0].slot, "{}", case.name);
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs the lab's recordings: cargo xtask test"]
+fn accesses_without_a_slot_fall_into_the_classes_that_kvm_gives_them() {
+    for_each_kind("slots-mmio", |case| {
+        case.assert_counts();
+        case.assert_lengths(Probe::PageFault, searching(&case));
+        let faults = rows(case.recording.faults());
+        let forecast = &case.workload["forecast"];
+        let without = number(forecast, "mmio_accesses") + number(forecast, "gap_accesses");
+        let mut first = BTreeMap::new();
+        let (mut searched, mut cached) = (0, 0);
+        for fault in faults.iter().filter(|fault| fault.class != Class::Ram) {
+            // The first touch of a frame searches; from then on the MMIO entry is cached.
+            if first.insert(fault.gpa.gfn(), ()).is_none() {
+                assert_eq!(fault.class, Class::NoSlot, "{}", case.name);
+                searched += 1;
+            } else {
+                assert_eq!(fault.class, Class::MmioCached, "{}", case.name);
+                cached += 1;
+            }
+        }
+        assert!(searched > 0 && cached > 0, "{}", case.name);
+        assert_eq!(searched + cached, without, "{}", case.name);
+    });
+}
+
+#[test]
+#[ignore = "needs the lab's recordings: cargo xtask test"]
+fn slots_are_recorded_in_the_order_of_their_creation() {
+    for name in ["slots-ram", "slots-mmio", "slots-2011"] {
+        for_each_kind(name, |case| {
+            case.assert_counts();
+            let expected: Vec<_> = case.layout("layout").iter().map(memslot).collect();
+            let changes = rows(case.recording.slot_changes());
+            let created: Vec<_> = changes
+                .iter()
+                .filter(|change| change.kind == SlotChangeKind::Create)
+                .map(|change| change.slot)
+                .collect();
+            assert_eq!(created, expected, "{}", case.name);
+        });
+    }
+}
+
+#[test]
+#[ignore = "needs the lab's recordings: cargo xtask test"]
+fn changes_between_rounds_are_recorded_with_growing_generations() {
+    for_each_kind("slots-churn", |case| {
+        case.assert_counts();
+        case.assert_lengths(Probe::PageFault, searching(&case));
+        let expected = case.layout("changes");
+        assert!(expected.len() >= 3, "{}: too few changes to say anything", case.name);
+        let changes = rows(case.recording.slot_changes());
+        let made = changes.len() - case.layout("layout").len();
+        // The VM's end deletes its slots without a commit.
+        assert_eq!(made, expected.len(), "{}", case.name);
+        for (change, expected) in changes[changes.len() - made..].iter().zip(&expected) {
+            let kind = match change.kind {
+                SlotChangeKind::Create => "create",
+                SlotChangeKind::Delete => "delete",
+                SlotChangeKind::Move { old_base_gfn } => {
+                    assert_eq!(old_base_gfn.0, number(expected, "old_base_gfn"), "{}", case.name);
+                    "move"
+                }
+                other => panic!("{}: {other:?}", case.name),
+            };
+            assert_eq!(kind, expected["change"], "{}", case.name);
+            assert_eq!(change.slot, memslot(expected), "{}", case.name);
+        }
+        for pair in changes.windows(2) {
+            assert!(pair[0].generation < pair[1].generation, "{}", case.name);
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs the lab's recordings: cargo xtask test"]
+fn a_vm_that_is_older_than_the_recording_has_its_layout_and_the_shape_of_its_tree() {
+    for_each_kind("slots-older", |case| {
+        case.assert_counts();
+        assert!(case.recording.meta().vms.iter().all(|vm| vm.older), "{}", case.name);
+        let mut expected: Vec<_> = case.layout("layout").iter().map(memslot).collect();
+        let changes = rows(case.recording.slot_changes());
+        assert!(changes.iter().all(|change| matches!(change.kind, SlotChangeKind::Snapshot { .. })), "{}", case.name);
+        let mut found: Vec<_> = changes.iter().filter(|change| change.as_id == 0).map(|change| change.slot).collect();
+        expected.sort_by_key(|slot| slot.id);
+        found.sort_by_key(|slot| slot.id);
+        assert_eq!(found, expected, "{}", case.name);
+        case.assert_lengths(Probe::PageFault, searching(&case));
+    });
+}
+
+/// `__grow_ple_window`: see the module parameters in the recording.
+fn grown(window: u64, parameters: &BTreeMap<String, String>) -> u64 {
+    let parameter = |name: &str| parameters[&format!("kvm_amd.{name}")].parse::<u64>().unwrap();
+    let (base, grow) = (parameter("pause_filter_count"), parameter("pause_filter_count_grow"));
+    let grown = match grow {
+        0 => base,
+        grow if grow < base => window * grow,
+        grow => window + grow,
+    };
+    grown.min(parameter("pause_filter_count_max"))
+}
+
+#[test]
+#[ignore = "needs the lab's recordings: cargo xtask test"]
+fn ple_exits_grow_the_window_as_kvm_does_and_account_for_every_yield() {
+    for name in ["ple-under", "ple-over"] {
+        for_each_kind(name, |case| {
+            case.assert_counts();
+            let meta = case.recording.meta();
+            let exits = rows(case.recording.ple_exits());
+            for exit in &exits {
+                assert_eq!(
+                    u64::from(exit.window.1),
+                    grown(u64::from(exit.window.0), &meta.parameters),
+                    "{}: {exit:?}",
+                    case.name
+                );
+                assert_eq!(exit.yields, exit.boosted + exit.declined + exit.undercommit, "{}", case.name);
+                let on_spin = exit.on_spin.expect("kvm_vcpu_on_spin was not seen inside the exit");
+                assert!(on_spin <= exit.latency, "{}: {exit:?}", case.name);
+            }
+            let mut by_vcpu = BTreeMap::<u32, u64>::new();
+            exits.iter().for_each(|exit| *by_vcpu.entry(exit.vcpu).or_default() += 1);
+            let expected: BTreeMap<_, _> = case
+                .layout("vcpus")
+                .iter()
+                .map(|vcpu| (u32::try_from(number(vcpu, "vcpu")).unwrap(), number(vcpu, "pauses")))
+                .collect();
+            assert_eq!(by_vcpu, expected, "{}", case.name);
+        });
+    }
+    // Overcommitted, the spinner gives way to those that wait for its CPU.
+    for_each_kind("ple-over", |case| {
+        assert!(rows(case.recording.ple_exits()).iter().any(|exit| exit.yields > 0), "{}", case.name);
+    });
+}
+
+#[test]
+#[ignore = "needs the lab's recordings: cargo xtask test"]
+fn translations_are_counted_and_searched_as_the_kernel_does() {
+    for name in ["regions-53", "regions-cross", "regions-509"] {
+        for_each_kind(name, |case| {
+            case.assert_counts();
+            let calls = rows(case.recording.translations());
+            case.assert_lengths(Probe::Translate, calls.len() as u64);
+            let regions: Vec<_> = case.layout("regions").iter().map(region).collect();
+            let changes = rows(case.recording.region_changes());
+            let added: Vec<_> = changes
+                .iter()
+                .filter(|change| change.kind == RegionChangeKind::Add)
+                .map(|change| change.region)
+                .collect();
+            assert_eq!(added, regions, "{}", case.name);
+            assert!(calls.iter().all(|call| call.regions as usize == regions.len()), "{}", case.name);
+            // The transmit queue of vhost-net is its second.
+            assert!(calls.iter().all(|call| call.queue == Some(1) && !call.is_iotlb), "{}", case.name);
+            let segments: u64 = calls.iter().map(|call| u64::try_from(call.ret).unwrap()).sum();
+            assert_eq!(segments, number(&case.workload, "searches"), "{}", case.name);
+        });
+    }
+}
+
+#[test]
+#[ignore = "needs the lab's recordings: cargo xtask test"]
+fn a_vhost_table_that_is_older_than_the_recording_has_its_regions() {
+    for_each_kind("regions-older", |case| {
+        case.assert_counts();
+        let mut expected: Vec<_> = case.layout("regions").iter().map(region).collect();
+        let changes = rows(case.recording.region_changes());
+        let mut found: Vec<_> = changes
+            .iter()
+            .filter(|change| matches!(change.kind, RegionChangeKind::Snapshot { .. }))
+            .map(|change| change.region)
+            .collect();
+        expected.sort_by_key(|region| region.start);
+        found.sort_by_key(|region| region.start);
+        assert_eq!(found, expected, "{}", case.name);
+        case.assert_lengths(Probe::Translate, rows(case.recording.translations()).len() as u64);
+    });
+}
