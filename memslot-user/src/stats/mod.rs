@@ -1,1 +1,5 @@
-//! (to be written)
+//! Statistics of what was measured.
+
+mod sample;
+
+pub use sample::Sample;

@@ -1,0 +1,202 @@
+//! A stream of nanosecond values, kept so that its quantiles are exact.
+
+use std::collections::BTreeMap;
+
+/// Values below this (65.5 µs, where nearly all calls end) are kept exactly.
+const EXACT: u64 = 1 << 16;
+/// Significant bits that are kept of a larger value.
+const KEPT_BITS: u32 = 16;
+/// Values after which the small ones move to an array, which is faster and no larger than they were.
+const DENSE_FROM: u64 = 1 << 14;
+
+/// How often each value occurred.
+///
+/// Values under 65,536 are exact; larger ones lose what is beyond 16 significant bits (less than
+/// 0.0031 %), which bounds the memory whatever the number of events. Count, sum, smallest and largest
+/// value are exact.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// All values until there are [`DENSE_FROM`] of them, then those from [`EXACT`] on.
+    sparse: BTreeMap<u64, u64>,
+    /// Counts by value below [`EXACT`]; empty while there are few.
+    dense: Vec<u64>,
+    count: u64,
+    sum: u128,
+    range: Option<(u64, u64)>,
+}
+
+impl Sample {
+    /// Takes one value.
+    pub fn add(&mut self, value: u64) {
+        self.add_many(value, 1);
+    }
+
+    /// Takes `times` equal values.
+    pub fn add_many(&mut self, value: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        self.count += times;
+        self.sum += u128::from(value) * u128::from(times);
+        self.range = Some(match self.range {
+            Some((low, high)) => (low.min(value), high.max(value)),
+            None => (value, value),
+        });
+        match usize::try_from(value).ok().and_then(|index| self.dense.get_mut(index)) {
+            Some(count) => *count += times,
+            None => *self.sparse.entry(kept(value)).or_default() += times,
+        }
+        if self.dense.is_empty() && self.count >= DENSE_FROM {
+            self.densify();
+        }
+    }
+
+    /// Takes all values of another.
+    pub fn merge(&mut self, other: &Self) {
+        let exact = (self.sum + other.sum, self.range, other.range);
+        for (value, times) in other.iter() {
+            self.add_many(value, times);
+        }
+        self.sum = exact.0;
+        self.range = match (exact.1, exact.2) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (one, other) => one.or(other),
+        };
+    }
+
+    fn densify(&mut self) {
+        let large = self.sparse.split_off(&EXACT);
+        let small = std::mem::replace(&mut self.sparse, large);
+        self.dense = vec![0; 1 << EXACT.trailing_zeros()];
+        for (value, times) in small {
+            if let Some(count) = usize::try_from(value).ok().and_then(|index| self.dense.get_mut(index)) {
+                *count += times;
+            }
+        }
+    }
+
+    /// How many values.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The smallest value.
+    #[must_use]
+    pub fn min(&self) -> Option<u64> {
+        self.range.map(|(low, _)| low)
+    }
+
+    /// The largest value.
+    #[must_use]
+    pub fn max(&self) -> Option<u64> {
+        self.range.map(|(_, high)| high)
+    }
+
+    /// The mean.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a mean has no more than 53 significant bits anyway")]
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// Each value with the number of its occurrences, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        let dense =
+            (0..).zip(&self.dense).filter(|(_, times)| **times > 0).map(|(value, times)| (value, *times));
+        dense.chain(self.sparse.iter().map(|(value, times)| (*value, *times)))
+    }
+
+    /// The values of ascending ranks, in per mille (500 is the median): of n values the one of rank
+    /// ⌈n·q/1000⌉, which is always a value that occurred (nearest rank). `None` of no values.
+    #[must_use]
+    pub fn quantiles<const N: usize>(&self, per_mille: [u32; N]) -> Option<[u64; N]> {
+        let (low, high) = self.range?;
+        let ranks = per_mille.map(|q| {
+            let rank = (u128::from(self.count) * u128::from(q)).div_ceil(1000);
+            u64::try_from(rank).unwrap_or(u64::MAX).clamp(1, self.count)
+        });
+        let mut found = [high; N];
+        for (place, rank) in found.iter_mut().zip(ranks) {
+            let mut seen = 0;
+            if let Some((value, _)) = self.iter().find(|(_, times)| {
+                seen += times;
+                seen >= rank
+            }) {
+                *place = value.clamp(low, high);
+            }
+        }
+        Some(found)
+    }
+}
+
+/// `value` with no more than [`KEPT_BITS`] significant bits.
+fn kept(value: u64) -> u64 {
+    let spare = (u64::BITS - value.leading_zeros()).saturating_sub(KEPT_BITS);
+    value >> spare << spare
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: impl IntoIterator<Item = u64>) -> Sample {
+        let mut sample = Sample::default();
+        values.into_iter().for_each(|value| sample.add(value));
+        sample
+    }
+
+    #[test]
+    fn quantiles_are_values_of_nearest_rank() {
+        assert_eq!(of(1..=10).quantiles([500, 900, 990]), Some([5, 9, 10]));
+        assert_eq!(of(1..=1000).quantiles([500, 900, 990, 1]), Some([500, 900, 990, 1]));
+        assert_eq!(of([7]).quantiles([0, 500, 1000]), Some([7, 7, 7]));
+        assert_eq!(of([]).quantiles([500]), None);
+    }
+
+    #[test]
+    fn the_extremes_of_the_type_are_kept() {
+        let sample = of([0, u64::MAX]);
+        assert_eq!((sample.min(), sample.max()), (Some(0), Some(u64::MAX)));
+        assert_eq!(sample.quantiles([500, 1000]), Some([0, 0xffff << 48]));
+        assert_eq!(sample.mean(), Some(u64::MAX as f64 / 2.0));
+    }
+
+    #[test]
+    fn nothing_is_lost_when_the_array_takes_over() {
+        let values: Vec<u64> = (0..3 * DENSE_FROM).map(|i| i * 7919 % 100_000).collect();
+        let sample = of(values.iter().copied());
+        assert!(!sample.dense.is_empty());
+        let mut sorted: Vec<u64> = values.iter().map(|v| kept(*v)).collect();
+        sorted.sort_unstable();
+        let listed: Vec<u64> =
+            sample.iter().flat_map(|(value, times)| std::iter::repeat_n(value, times as usize)).collect();
+        assert_eq!(listed, sorted);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_sorting(values in prop::collection::vec(0_u64..EXACT, 1..500), q in 1_u32..=1000) {
+            let sample = of(values.iter().copied());
+            let mut sorted = values;
+            sorted.sort_unstable();
+            let rank = (sorted.len() * q as usize).div_ceil(1000);
+            prop_assert_eq!(sample.quantiles([q]), Some([sorted[rank - 1]]));
+        }
+
+        #[test]
+        fn large_values_keep_fifteen_bits_of_accuracy(value in EXACT..) {
+            let error = (value - kept(value)) as f64 / value as f64;
+            prop_assert!(error < 1.0 / 32_768.0);
+        }
+
+        #[test]
+        fn merging_is_taking_both(a in prop::collection::vec(any::<u64>(), 0..50),
+                                  b in prop::collection::vec(any::<u64>(), 0..50)) {
+            let mut merged = of(a.iter().copied());
+            merged.merge(&of(b.iter().copied()));
+            prop_assert_eq!(merged, of(a.into_iter().chain(b)));
+        }
+    }
+}
