@@ -118,7 +118,7 @@ impl Size {
 
 impl Default for Size {
     fn default() -> Self {
-        Self { width: 1600, height: 900 }
+        Self { width: 1600, height: 640 }
     }
 }
 

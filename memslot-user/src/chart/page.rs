@@ -28,6 +28,8 @@ pub(crate) enum Key {
     Bar(RGBColor),
     /// A line with a marker.
     Series(Look),
+    /// A line alone.
+    Line(Look),
     /// A vertical tick of black.
     Tick(Dash),
     /// A marker alone, filled or hollow.
@@ -45,7 +47,15 @@ pub(crate) struct Page {
 
 /// Width of a legend's key.
 const KEY: f64 = 44.0;
+/// Width of a marker alone.
+const SHORT: f64 = 16.0;
 const KEY_GAP: f64 = 8.0;
+
+impl Key {
+    fn width(&self) -> f64 {
+        KEY_GAP + if matches!(self, Self::Marker(..)) { SHORT } else { KEY }
+    }
+}
 
 impl Page {
     /// Paper of a width, tall enough for a plot of `plot` pixels and no less than `height`; and where
@@ -84,8 +94,8 @@ impl Page {
             let mut x = MARGIN;
             for (key, text) in line {
                 draw_key(&mut canvas, key, x, y + BODY.capital() / 2.0);
-                canvas.text(x + KEY + KEY_GAP, y + BODY.capital(), Anchor::Left, BODY, text);
-                x += KEY + KEY_GAP + BODY.width(text) + 28.0;
+                canvas.text(x + key.width(), y + BODY.capital(), Anchor::Left, BODY, text);
+                x += key.width() + BODY.width(text) + 28.0;
             }
             y += BODY.line();
         }
@@ -103,8 +113,8 @@ impl Page {
         let mut lines: Vec<Vec<(&Key, String)>> = Vec::new();
         let mut used = f64::MAX;
         for (key, text) in &self.legend {
-            let text = BODY.fit(text, room - KEY - KEY_GAP);
-            let width = KEY + KEY_GAP + BODY.width(&text);
+            let text = BODY.fit(text, room - key.width());
+            let width = key.width() + BODY.width(&text);
             if used + width > room {
                 lines.push(Vec::new());
                 used = 0.0;
@@ -128,9 +138,10 @@ fn draw_key(canvas: &mut Canvas, key: &Key, x: f64, y: f64) {
             canvas.path(&[(x, y), (x + KEY, y)], 3.0, look.colour, look.dash);
             canvas.marker((middle, y), 12.0, look.shape, look.colour, false);
         }
+        Key::Line(look) => canvas.path(&[(x, y), (x + KEY, y)], 3.0, look.colour, look.dash),
         Key::Tick(dash) => canvas.path(&[(x, y), (x + KEY, y)], 2.0, BLACK, *dash),
         Key::Marker(look, hollow) => {
-            canvas.marker((x + KEY - 10.0, y), 13.0, look.shape, look.colour, *hollow)
+            canvas.marker((x + SHORT / 2.0, y), 13.0, look.shape, look.colour, *hollow)
         }
     }
 }

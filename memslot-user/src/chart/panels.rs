@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Canvas, Rect};
 use super::page::{BODY, HEADING, Page, SMALL};
-use super::palette::{AXIS, GRID, INK, Look, WHITE};
+use super::palette::{AXIS, GRID, INK, Look};
 use super::scale::Axis;
 use super::{Error, Image};
 use plotters::style::RGBColor;
@@ -31,6 +31,12 @@ pub(crate) struct Panel {
     pub(crate) y: Axis,
     pub(crate) y_name: String,
     pub(crate) items: Vec<Item>,
+}
+
+impl Panel {
+    fn counted(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, Item::Quartiles { .. }))
+    }
 }
 
 /// The plot.
@@ -86,7 +92,7 @@ fn draw_panel(canvas: &mut Canvas, panel: &Panel, place: Rect) {
     let plot = Rect {
         left: place.left + labels + 12.0,
         right: place.right - 4.0,
-        top: top + 12.0,
+        top: top + if panel.counted() { 30.0 } else { 12.0 },
         bottom: place.bottom - 62.0,
     };
     draw_axes(canvas, panel, plot);
@@ -102,7 +108,7 @@ fn draw_panel(canvas: &mut Canvas, panel: &Panel, place: Rect) {
     }
     let at = |x: f64, y: f64| (plot.x(panel.x.at(x)), plot.y(panel.y.at(y)));
     for item in &panel.items {
-        draw_item(canvas, item, plot, &at);
+        draw_item(canvas, item, (panel, plot), &at);
     }
     draw_counts(canvas, panel, plot);
 }
@@ -126,10 +132,17 @@ fn draw_axes(canvas: &mut Canvas, panel: &Panel, plot: Rect) {
     canvas.text(plot.x(0.5), plot.bottom + 50.0, Anchor::Middle, BODY, &name);
 }
 
-fn draw_item(canvas: &mut Canvas, item: &Item, plot: Rect, at: &impl Fn(f64, f64) -> (f64, f64)) {
+fn draw_item(
+    canvas: &mut Canvas,
+    item: &Item,
+    (panel, plot): (&Panel, Rect),
+    at: &impl Fn(f64, f64) -> (f64, f64),
+) {
     match item {
         Item::Line { points, look, width, marked } => {
-            let points: Vec<(f64, f64)> = points.iter().map(|(x, y)| at(*x, *y)).collect();
+            // What leaves the axis is left out, not bent along its edge.
+            let inside = points.iter().filter(|(_, y)| panel.y.holds(*y));
+            let points: Vec<(f64, f64)> = inside.map(|(x, y)| at(*x, *y)).collect();
             canvas.path(&points, *width, look.colour, look.dash);
             for point in points.iter().filter(|_| *marked) {
                 canvas.marker(*point, 13.0, look.shape, look.colour, false);
@@ -181,9 +194,7 @@ fn draw_counts(canvas: &mut Canvas, panel: &Panel, plot: Rect) {
         let x = x.clamp(plot.left + half, (plot.right - half).max(plot.left + half));
         if taken.iter().all(|(from, to)| x + half < *from || x - half > *to) {
             taken.push((x - half, x + half));
-            let back = Rect { left: x - half, right: x + half, top: plot.top - 2.0, bottom: plot.top + 18.0 };
-            canvas.fill(back, WHITE, 0.8);
-            canvas.text(x, plot.top + 14.0, Anchor::Middle, SMALL.in_colour(INK), count);
+            canvas.text(x, plot.top - 8.0, Anchor::Middle, SMALL.in_colour(INK), count);
         }
     }
 }

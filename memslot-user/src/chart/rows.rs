@@ -4,7 +4,7 @@
 use super::canvas::{Anchor, Canvas, Rect};
 use super::font::Type;
 use super::page::{BODY, HEADING, Page, SMALL};
-use super::palette::{AXIS, BLACK, Dash, GRID, INK, Look, SOFT};
+use super::palette::{AXIS, BLACK, Dash, GRID, INK, Look, SOFT, WHITE};
 use super::scale::Axis;
 use super::{Error, Image};
 use plotters::style::RGBColor;
@@ -20,8 +20,21 @@ pub(crate) enum Mark {
     Range { from: f64, to: f64, thickness: f64, colour: RGBColor, alpha: f64 },
     /// A marker.
     Point { at: f64, look: Look, hollow: bool },
+    /// Steps over time within the row: from, to, and lowest, highest and last height (shares).
+    Steps(Vec<Step>, RGBColor),
     /// Words at the right end of the row.
     Words(String),
+}
+
+/// A span of a step line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+    /// Heights as shares of the row.
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) last: f64,
 }
 
 /// A row.
@@ -56,6 +69,8 @@ pub(crate) struct Rows {
 
 const SECTION: f64 = 36.0;
 const GAP: f64 = 22.0;
+/// Room between plot and table, into which the last tick's label may reach.
+const TABLE: f64 = 20.0;
 /// Ticks above, ticks and the axis' name below.
 const HEAD: f64 = 34.0;
 const FOOT: f64 = 62.0;
@@ -77,12 +92,12 @@ impl Rows {
         let table: f64 = columns.iter().map(|width| width + GAP).sum();
         let plot = Rect {
             left: area.left + label + GAP,
-            right: area.right - table - 8.0,
+            right: area.right - table - TABLE,
             top: area.top + HEAD,
             bottom: area.top + fixed - FOOT + rows * row,
         };
         self.axis(&mut canvas, plot);
-        let mut right = plot.right + 8.0;
+        let mut right = plot.right + TABLE;
         for (name, width) in self.columns.iter().zip(&columns) {
             right += width + GAP;
             canvas.text(right, plot.top - 12.0, Anchor::Right, Type::bold(SMALL.size, SOFT), name);
@@ -91,6 +106,9 @@ impl Rows {
         let mut y = plot.top;
         for section in &self.sections {
             canvas.horizontal((area.left, area.right), y, 1.0, AXIS);
+            // Grid lines belong to the rows, not to the words above them.
+            let words = Rect { top: y + 1.0, bottom: y + self.head(section, room) - 2.0, ..area };
+            canvas.fill(words, WHITE, 1.0);
             canvas.text(area.left, y + 25.0, Anchor::Left, HEADING, &HEADING.fit(&section.heading, room));
             y += SECTION;
             if let Some(note) = &section.note {
@@ -103,7 +121,7 @@ impl Rows {
             for one in &section.rows {
                 let place = Rect { top: y, bottom: y + row, ..plot };
                 self.row(&mut canvas, one, place, (area.left, label));
-                let mut right = plot.right + 8.0;
+                let mut right = plot.right + TABLE;
                 let middle = y + row / 2.0;
                 for (cell, width) in one.cells.iter().zip(&columns) {
                     right += width + GAP;
@@ -208,6 +226,23 @@ impl Rows {
                 }
                 Mark::Point { at, look, hollow } => {
                     canvas.marker((x(*at), middle), 14.0, look.shape, look.colour, *hollow);
+                }
+                Mark::Steps(steps, colour) => {
+                    let tall = base - place.top - 8.0;
+                    let y = |height: f64| base - tall * height.clamp(0.0, 1.0);
+                    for (step, next) in steps.iter().zip(steps.iter().skip(1).map(Some).chain([None])) {
+                        let (from, to) = (x(step.from), x(next.map_or(step.to, |next| next.from)));
+                        let area = Rect { left: from, right: to, top: y(step.last), bottom: base };
+                        canvas.fill(area, *colour, 0.3);
+                        canvas.horizontal((from, to.max(from + 1.0)), y(step.last), 2.0, *colour);
+                        // The rise or fall to the next, and what joined spans hide.
+                        let ends = next.map_or((step.low, step.high), |next| {
+                            (step.low.min(next.low), step.high.max(next.high))
+                        });
+                        let at = next.map_or(from, |_| to);
+                        canvas.vertical(at, (y(ends.1), y(ends.0)), 1.5, *colour);
+                    }
+                    canvas.horizontal((place.left, place.right), base, 1.0, GRID);
                 }
                 Mark::Words(words) => {
                     let words = SMALL.fit(words, place.width() / 2.0);

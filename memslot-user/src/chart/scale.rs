@@ -9,7 +9,7 @@ pub(crate) enum Kind {
     Linear,
     /// By the logarithm; what is below 0.5 stands at 0.5.
     Log,
-    /// By log2(x + 1), so that 0 has a place.
+    /// By log2(x + 2), so that 0 has a place and no more room than its neighbours warrant.
     LogFromZero,
 }
 
@@ -20,6 +20,19 @@ pub(crate) struct Tick {
     pub(crate) label: String,
     /// 0 is labelled first; higher ones where room is left.
     pub(crate) rank: u8,
+}
+
+/// Ends of a time axis that are closer than this are divided evenly.
+const SHORT: f64 = 5.0;
+
+/// The first of 1, 2, 2.5, 5, 10 times a power of ten that is not below `rough`.
+fn round_step(rough: f64) -> f64 {
+    let power = 10f64.powf(rough.log10().floor());
+    [1.0, 2.0, 2.5, 5.0, 10.0]
+        .map(|step| step * power)
+        .into_iter()
+        .find(|step| *step >= rough)
+        .unwrap_or(rough)
 }
 
 /// An axis.
@@ -39,6 +52,11 @@ impl Axis {
         if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
     }
 
+    /// Is the value within the ends?
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
     /// The ends.
     pub(crate) fn range(&self) -> (f64, f64) {
         (self.low, self.high)
@@ -48,7 +66,7 @@ impl Axis {
         match self.kind {
             Kind::Linear => value,
             Kind::Log => value.max(0.5).ln(),
-            Kind::LogFromZero => (value.max(-0.5) + 1.0).log2(),
+            Kind::LogFromZero => (value.max(-0.5) + 2.0).log2(),
         }
     }
 
@@ -63,21 +81,27 @@ impl Axis {
         let (min, max) = ((min as f64).max(0.5), (max as f64).max(1.0));
         let room = if max / min < 1.1 { 1.5 } else { 1.15 };
         let (low, high) = (min / room, max * room);
+        let ticks = if high / low < SHORT { Self::even_times(low, high) } else { Self::decade_times() };
+        Self::new(Kind::Log, low.max(0.5), high, ticks)
+    }
+
+    /// Even steps, for an axis too short for 1, 2, 5.
+    fn even_times(low: f64, high: f64) -> Vec<Tick> {
+        let step = round_step((high - low) / 6.0);
+        let first = (low / step).ceil();
+        let places = (0..16_u8).map(|place| (first + f64::from(place)) * step);
+        places.map(|value| Tick { value, label: text::tick(value), rank: 0 }).collect()
+    }
+
+    fn decade_times() -> Vec<Tick> {
         let mut ticks = Vec::new();
         for exponent in -1..20 {
-            for tenths in 10_u8..100 {
-                let rank = match tenths {
-                    10 => 0,
-                    50 => 1,
-                    20 => 2,
-                    other if other % 10 == 0 => 3,
-                    _ => 4,
-                };
-                let value = f64::from(tenths) * 10f64.powi(exponent - 1);
-                ticks.push(Tick { value, label: text::time(value), rank });
+            for (digit, rank) in [(1, 0), (2, 2), (3, 3), (4, 3), (5, 1), (6, 3), (7, 3), (8, 3), (9, 3)] {
+                let value = f64::from(digit) * 10f64.powi(exponent);
+                ticks.push(Tick { value, label: text::tick(value), rank });
             }
         }
-        Self::new(Kind::Log, low.max(0.5), high, ticks)
+        ticks
     }
 
     /// An axis of numbers of nodes from 0 to `max`.
@@ -120,23 +144,23 @@ impl Axis {
 
     /// An even axis from 0 to `max`, labelled by `label`.
     pub(crate) fn even(max: f64, label: impl Fn(f64) -> String) -> Self {
-        Self::between(0.0, max, label)
-    }
-
-    /// An even axis from `low` (which is kept) to `high` at least.
-    pub(crate) fn between(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
-        let low = if low.is_finite() { low } else { 0.0 };
-        let span = if high.is_finite() && high > low { high - low } else { 1.0 };
-        let rough = span / 5.0;
-        let power = 10f64.powf(rough.log10().floor());
-        let step =
-            [1.0, 2.0, 2.5, 5.0, 10.0].map(|s| s * power).into_iter().find(|s| *s >= rough).unwrap_or(rough);
-        let first = (low / step).ceil();
+        let span = if max.is_finite() && max > 0.0 { max } else { 1.0 };
+        let step = round_step(span / 5.0);
         let ticks = (0..12_u8)
-            .map(|i| (first + f64::from(i)) * step)
+            .map(|place| f64::from(place) * step)
             .map(|value| Tick { value, label: label(value), rank: 0 })
             .collect();
-        Self::new(Kind::Linear, low, low + span * 1.04, ticks)
+        Self::new(Kind::Linear, 0.0, span * 1.04, ticks)
+    }
+
+    /// An even axis of whole numbers from 0 to `max`, with room at both ends.
+    pub(crate) fn whole_numbers(max: u32) -> Self {
+        let step = (0..10)
+            .flat_map(|exponent| [1, 2, 5].map(|step| step * 10_u32.pow(exponent)))
+            .find(|step| max / step <= 10)
+            .unwrap_or(u32::MAX);
+        let ticks = (0..=max / step).map(|place| Self::whole(u64::from(place * step), 0)).collect();
+        Self::new(Kind::Linear, -0.7, f64::from(max) + 0.7, ticks)
     }
 
     /// Names in even places.
@@ -159,7 +183,7 @@ impl Axis {
     pub(crate) fn labelled(&self, room: f64, gap: f64, extent: impl Fn(&str) -> f64) -> Vec<&Tick> {
         let mut taken: Vec<(f64, f64)> = Vec::new();
         let mut shown: Vec<&Tick> = Vec::new();
-        for rank in 0..=4 {
+        for rank in 0..=3 {
             // Steps finer than 1, 2, 5 are for axes too short to hold enough of those.
             if rank > 2 && shown.len() > 4 {
                 break;
@@ -192,6 +216,7 @@ mod tests {
         assert_eq!(labels(&axis), ["1 µs", "2 µs", "5 µs", "10 µs"]);
         assert!(axis.at(800.0) > 0.0 && axis.at(12_000.0) < 1.0);
         assert!(axis.at(1000.0) < axis.at(2000.0));
+        assert_eq!(labels(&Axis::time(790, 950)), ["700 ns", "800 ns", "900 ns", "1 µs"]);
         for (min, max) in [(0, 0), (5, 5), (0, u64::MAX), (u64::MAX, u64::MAX)] {
             let axis = Axis::time(min, max);
             let (a, b) = (axis.at(min as f64), axis.at(max as f64));
@@ -215,6 +240,8 @@ mod tests {
         assert_eq!(labels(&Axis::even(10.0, text::figure)), ["0", "2", "4", "6", "8", "10"]);
         assert_eq!(labels(&Axis::even(0.9, text::figure)), ["0", "0.2", "0.4", "0.6", "0.8"]);
         assert!(!Axis::even(0.0, text::figure).ticks.is_empty());
+        assert_eq!(labels(&Axis::whole_numbers(9)), ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
+        assert_eq!(labels(&Axis::whole_numbers(25)), ["0", "5", "10", "15", "20", "25"]);
         assert!(!Axis::even(f64::NAN, text::figure).ticks.is_empty());
     }
 

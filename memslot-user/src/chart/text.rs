@@ -51,9 +51,31 @@ fn grouped(digits: &str) -> String {
     text + &rest
 }
 
-/// A time given in ns, with the unit that leaves one to three digits before the point: `1.24 µs`.
+/// A time given in ns, to three digits, in the unit that leaves one to three of them before the point:
+/// `824 ns`, `4.00 µs`.
 #[must_use]
 pub fn time(ns: f64) -> String {
+    let (value, unit) = scaled(ns);
+    let digits = match value.abs() {
+        _ if unit == "ns" || !value.is_finite() => return format!("{} {unit}", figure(value)),
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{} {unit}", grouped(&format!("{value:.digits$}")))
+}
+
+/// The same without trailing zeros, for ticks: `4 µs`.
+#[must_use]
+pub fn tick(ns: f64) -> String {
+    if ns == 0.0 {
+        return "0".into();
+    }
+    let (value, unit) = scaled(ns);
+    format!("{} {unit}", figure(value))
+}
+
+fn scaled(ns: f64) -> (f64, &'static str) {
     let ns = if ns.abs() < 1e12 { significant(ns, 3) } else { ns };
     let (unit, scale) = match ns.abs() {
         size if size < 1e3 => ("ns", 1.0),
@@ -61,7 +83,7 @@ pub fn time(ns: f64) -> String {
         size if size < 1e9 => ("ms", 1e6),
         _ => ("s", 1e9),
     };
-    format!("{} {unit}", figure(ns / scale))
+    (ns / scale, unit)
 }
 
 /// A share of 0 to 1 as per cent; what is there but rounds to nothing is `<0.1 %`.
@@ -87,18 +109,21 @@ mod tests {
             (0.0, "0 ns"),
             (1.0, "1 ns"),
             (824.0, "824 ns"),
-            (999.6, "1 µs"),
-            (1000.0, "1 µs"),
+            (999.6, "1.00 µs"),
+            (1000.0, "1.00 µs"),
             (1024.0, "1.02 µs"),
             (10_400.0, "10.4 µs"),
             (99_960.0, "100 µs"),
-            (2_500_000.0, "2.5 ms"),
-            (1e9, "1 s"),
+            (2_500_000.0, "2.50 ms"),
+            (1e9, "1.00 s"),
             (1_234.6e9, "1,235 s"),
             (u64::MAX as f64, "18,446,744,074 s"),
         ] {
             assert_eq!(time(ns), text, "{ns}");
         }
+        assert_eq!(tick(4000.0), "4 µs");
+        assert_eq!(tick(2_500_000.0), "2.5 ms");
+        assert_eq!(time(f64::NAN), "– s");
     }
 
     #[test]

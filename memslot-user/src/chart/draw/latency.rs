@@ -46,7 +46,7 @@ fn rows(series: &Series) -> Rows {
         axis_name: "latency of one call (logarithmic)".into(),
         columns: ["tallest bar", "p50", "p90", "p99", "max", "calls"].map(str::to_owned).into(),
         sections,
-        row_height: (62.0, 150.0),
+        row_height: (68.0, 180.0),
     }
 }
 

@@ -15,7 +15,7 @@ const BEYOND: Look = Look { dash: Some((8.0, 5.0)), ..FIT };
 pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
     let title = format!("What a step of the search costs in {}", job.subject());
     let subtitle = "Latency by the number of nodes that the kernel's own search visited (0 = the last-used slot \
-                    answered, which the line leaves out). Above each box: its number of calls.";
+                    answered, which the line leaves out). Above each box: its number of calls, where there is room.";
     let mut page = job.page(title, subtitle);
     let parts = series::series(job.digests, job.probe);
     if parts.is_empty() {
@@ -23,12 +23,12 @@ pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
     }
     page.legend = vec![(Key::Bar(BLUE), "first to third quartile, line: median".into())];
     if parts.iter().any(|part| part.fit.is_some()) {
-        page.legend.push((Key::Series(FIT), "fitted line (dashed: extrapolated)".into()));
+        page.legend.push((Key::Line(FIT), "fitted line (dashed: extrapolated)".into()));
         page.legend.push((Key::Bar(VERMILLION), "band of the parameters' 95 % intervals".into()));
     }
     let longest = parts.iter().flat_map(|part| &part.columns).map(|column| column.length).max().unwrap_or(0);
     let (low, high) = series::range(&parts);
-    let y = time_axis(float(low) * 0.8, float(high) * 1.5);
+    let y = time_axis(low, high);
     let panels = Panels {
         columns: if parts.len() == 4 { 2 } else { parts.len().min(3) },
         least_height: 520.0,
@@ -41,11 +41,7 @@ pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
 const EVEN: u32 = 64;
 
 fn panel(part: &Part, longest: u32, y: &Axis) -> Panel {
-    let x = if longest <= EVEN {
-        Axis::between(-0.7, f64::from(longest) + 0.7, text::figure)
-    } else {
-        Axis::length(longest)
-    };
+    let x = if longest <= EVEN { Axis::whole_numbers(longest) } else { Axis::length(longest) };
     let mut items: Vec<Item> = part
         .columns
         .iter()
@@ -78,7 +74,7 @@ fn panel(part: &Part, longest: u32, y: &Axis) -> Panel {
         heading: part.recording.clone(),
         note: part.note.clone(),
         x,
-        x_name: if longest <= EVEN { "nodes visited" } else { "nodes visited (log2 of one more)" }.into(),
+        x_name: if longest <= EVEN { "nodes visited" } else { "nodes visited (logarithmic, from 0)" }.into(),
         y: y.clone(),
         y_name: "latency of one call (logarithmic)".into(),
         items,

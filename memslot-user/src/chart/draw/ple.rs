@@ -1,95 +1,102 @@
 //! PLE: the window over time by vCPU, and what the yields came to.
 
 use super::{Job, float, of};
-use crate::chart::page::Key;
 use crate::chart::palette::{self, Look};
-use crate::chart::panels::{Item, Panel, Panels};
-use crate::chart::rows::{Mark, Row, Rows, Section};
+use crate::chart::rows::{Mark, Row, Rows, Section, Step};
 use crate::chart::scale::Axis;
 use crate::chart::{Error, Image, text};
 use crate::digest::{Digest, Group, Windows};
 use crate::model::VmId;
+use std::collections::BTreeSet;
 
-/// vCPUs that a panel shows; the heading says when there are more.
-const MOST_VCPUS: usize = 6;
+/// vCPUs that a section shows; the heading says when there are more.
+const MOST_VCPUS: usize = 8;
 
 pub(crate) fn window(job: &Job<'_>) -> Result<Image, Error> {
-    let mut page = job.page(
-        "How the PLE window moves".into(),
-        "The window of each vCPU at entry and return of its PLE exits; between exits it is not observed.",
-    );
     let having: Vec<&&Digest> = job.digests.iter().filter(|digest| !digest.windows.is_empty()).collect();
-    if having.is_empty() {
-        return job.empty(&page, job.no_events());
-    }
-    let most = having.iter().map(|digest| digest.windows.len().min(MOST_VCPUS)).max().unwrap_or(0);
-    page.legend = (0..most)
-        .map(|place| (Key::Series(palette::numbered(place)), format!("vCPU in place {place}")))
-        .collect();
-    if having.iter().all(|digest| digest.windows.keys().all(|(vm, vcpu)| *vm == VmId(0) && *vcpu < 6)) {
-        page.legend =
-            (0..most).map(|place| (Key::Series(palette::numbered(place)), format!("vCPU {place}"))).collect();
-    }
     let spans = || having.iter().flat_map(|digest| digest.windows.values()).flat_map(Windows::spans);
-    let low = spans().map(|span| span.low).min().unwrap_or(1);
-    let high = spans().map(|span| span.high).max().unwrap_or(1);
-    let y = Axis::number(u64::from(low), u64::from(high));
-    let panels = having.iter().map(|digest| panel(digest, &y)).collect();
-    Panels { panels, columns: 1, least_height: 320.0 }.draw(&page, job.size.width, job.size.height)
+    let low = spans().map(|span| span.low).min().unwrap_or(0);
+    let high = spans().map(|span| span.high).max().unwrap_or(0);
+    let units: BTreeSet<&str> = having.iter().map(|digest| unit(digest)).collect();
+    let subtitle = format!(
+        "The window at entry and return of each PLE exit, by vCPU; it holds until the next one. Height: {} to {} {} \
+         (logarithmic).",
+        text::count(low.into()),
+        text::count(high.into()),
+        units.into_iter().collect::<Vec<_>>().join(" or ")
+    );
+    if having.is_empty() {
+        return job.empty(&job.page("How the PLE window moves".into(), ""), job.no_events());
+    }
+    let page = job.page("How the PLE window moves".into(), &subtitle);
+    let scale = Axis::number(low.into(), high.into());
+    let longest =
+        having.iter().map(|digest| extent(digest)).map(|(start, end)| end - start).max().unwrap_or(0);
+    let rows = Rows {
+        axis: Axis::even(float(longest), text::tick),
+        axis_name: "time since the recording's first exit".into(),
+        columns: ["lowest", "highest", "last", "exits"].map(str::to_owned).into(),
+        sections: having.iter().map(|digest| section(digest, &scale)).collect(),
+        row_height: (90.0, 170.0),
+    };
+    rows.draw(&page, job.size.width, job.size.height)
 }
 
-/// The places of vCPUs in the legend: their number where that is one of the first, else their order.
-fn look_of(digest: &Digest, place: usize, vcpu: u32) -> Look {
-    let simple = digest.windows.keys().all(|(vm, vcpu)| *vm == VmId(0) && *vcpu < 6);
-    palette::numbered(if simple { usize::try_from(vcpu).unwrap_or(place) } else { place })
-}
-
-fn panel(digest: &Digest, y: &Axis) -> Panel {
-    let spans = || digest.windows.values().flat_map(Windows::spans);
-    let start = spans().map(|span| span.start).min().unwrap_or(0);
-    let end = spans().map(|span| span.end).max().unwrap_or(0);
-    let seconds = |time: u64| float(time.saturating_sub(start)) / 1e9;
-    let items: Vec<Item> = digest
-        .windows
-        .iter()
-        .take(MOST_VCPUS)
-        .enumerate()
-        .map(|(place, ((_, vcpu), windows))| {
-            let mut points: Vec<(f64, f64)> = Vec::new();
-            for span in windows.spans() {
-                // A step: the old window holds until the new one is seen. Joined spans draw their
-                // whole extent, so that no peak is lost.
-                if let Some((_, window)) = points.last().copied() {
-                    points.push((seconds(span.start), window));
-                }
-                points.push((seconds(span.start), f64::from(span.first)));
-                if span.low != span.high {
-                    points.push((seconds(span.start), f64::from(span.low)));
-                    points.push((seconds(span.start), f64::from(span.high)));
-                }
-                points.push((seconds(span.end), f64::from(span.last)));
-            }
-            Item::Line { points, look: look_of(digest, place, *vcpu), width: 2.0, marked: false }
-        })
-        .collect();
-    let exits = digest.ple.latency.count();
-    let vcpus = digest.windows.len();
-    let shown = if vcpus > MOST_VCPUS { format!(", first {MOST_VCPUS} shown") } else { String::new() };
-    let heading = format!("{}: {} exits of {vcpus} vCPUs{shown}", digest.label, text::count(exits));
-    let unit = match digest.meta.host.cpu_vendor.as_str() {
+/// What the windows of a host are counted in.
+fn unit(digest: &Digest) -> &'static str {
+    match digest.meta.host.cpu_vendor.as_str() {
         "AuthenticAMD" | "HygonGenuine" => "PAUSEs",
         "GenuineIntel" => "TSC cycles",
-        _ => "PAUSEs on AMD, TSC cycles on Intel",
-    };
-    Panel {
-        heading,
-        note: items.is_empty().then(|| "no events".to_owned()),
-        x: Axis::even(seconds(end), |value| format!("{} s", text::figure(value))),
-        x_name: "time since the first exit".into(),
-        y: y.clone(),
-        y_name: format!("PLE window, {unit} (logarithmic)"),
-        items,
+        _ => "PAUSEs (AMD) or TSC cycles (Intel)",
     }
+}
+
+/// Times of the first and the last observation, ns.
+fn extent(digest: &Digest) -> (u64, u64) {
+    let spans = || digest.windows.values().flat_map(Windows::spans);
+    let start = spans().map(|span| span.start).min().unwrap_or(0);
+    (start, spans().map(|span| span.end).max().unwrap_or(0).max(start))
+}
+
+fn section(digest: &Digest, scale: &Axis) -> Section {
+    let (start, _) = extent(digest);
+    let vms: BTreeSet<VmId> = digest.windows.keys().map(|(vm, _)| *vm).collect();
+    let rows = digest.windows.iter().take(MOST_VCPUS).enumerate().map(|(place, ((vm, vcpu), windows))| {
+        let Look { colour, .. } = palette::numbered(place);
+        let since = |time: u64| float(time.saturating_sub(start));
+        let height = |window: u32| scale.at(window.into());
+        let steps = windows
+            .spans()
+            .iter()
+            .map(|span| Step {
+                from: since(span.start),
+                to: since(span.end),
+                low: height(span.low),
+                high: height(span.high),
+                last: height(span.last),
+            })
+            .collect();
+        let spans = || windows.spans().iter();
+        let figure =
+            |window: Option<u32>| window.map_or_else(|| "–".into(), |window| text::count(window.into()));
+        let label = if vms.len() > 1 { format!("VM {} vCPU {vcpu}", vm.0) } else { format!("vCPU {vcpu}") };
+        Row {
+            label,
+            colour,
+            cells: vec![
+                figure(spans().map(|span| span.low).min()),
+                figure(spans().map(|span| span.high).max()),
+                figure(spans().last().map(|span| span.last)),
+                // Each exit observes its window twice.
+                text::count(windows.observations() / 2),
+            ],
+            marks: vec![Mark::Steps(steps, colour)],
+        }
+    });
+    let more = digest.windows.len().saturating_sub(MOST_VCPUS);
+    let note = (more > 0).then(|| format!("The first {MOST_VCPUS} vCPUs of {}.", digest.windows.len()));
+    let exits = text::count(digest.ple.latency.count());
+    Section { heading: format!("{}: {exits} exits", digest.label), note, rows: rows.collect() }
 }
 
 pub(crate) fn yields(job: &Job<'_>) -> Result<Image, Error> {
@@ -140,7 +147,7 @@ pub(crate) fn yields(job: &Job<'_>) -> Result<Image, Error> {
         axis_name: "share of the yields".into(),
         columns: ["share", "yields"].map(str::to_owned).into(),
         sections,
-        row_height: (40.0, 70.0),
+        row_height: (46.0, 70.0),
     };
     rows.draw(&page, job.size.width, job.size.height)
 }

@@ -34,7 +34,7 @@ pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
         axis_name: "latency of one call (logarithmic)".into(),
         columns: ["median", "95 % interval", "change", "p90"].map(str::to_owned).into(),
         sections: parts.iter().map(section).collect(),
-        row_height: (40.0, 80.0),
+        row_height: (44.0, 80.0),
     };
     rows.draw(&page, job.size.width, job.size.height)
 }

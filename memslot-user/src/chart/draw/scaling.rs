@@ -87,7 +87,7 @@ fn visited(series: &Series) -> Panel {
         width: 2.5,
         marked: true,
     });
-    panel("Search length", "mean nodes visited (log2 of one more)", axis, items.collect(), "no searches")
+    panel("Search length", "mean nodes visited (logarithmic, from 0)", axis, items.collect(), "no searches")
 }
 
 fn lookup(series: &Series) -> Panel {
@@ -108,7 +108,7 @@ fn lookup(series: &Series) -> Panel {
         items.push(Item::Line { points, look, width: 2.5, marked: true });
     }
     let nothing = "not replayed: no engine was timed";
-    panel("Look-up time", "ns of one look-up (logarithmic)", time_axis(low.min(high), high), items, nothing)
+    panel("Look-up time", "time of one look-up (logarithmic)", time_axis(low.min(high), high), items, nothing)
 }
 
 fn latency(series: &Series) -> Panel {

@@ -11,11 +11,11 @@ pub(crate) struct Bin {
     pub(crate) count: u64,
 }
 
-/// Bins to a decade that make about 150 of the range: a narrow distribution gets finer ones.
+/// Bins to a decade that make about 220 of the range: a narrow distribution gets finer ones.
 pub(crate) fn per_decade(low: u64, high: u64) -> u32 {
     #[expect(clippy::cast_precision_loss, reason = "a number of decades")]
     let decades = (high.max(1) as f64 / low.max(1) as f64).log10();
-    [240, 120, 60, 30].into_iter().find(|bins| decades * f64::from(*bins) <= 150.0).unwrap_or(15)
+    [240, 120, 60, 30].into_iter().find(|bins| decades * f64::from(*bins) <= 220.0).unwrap_or(15)
 }
 
 /// Lower edge of a bin: the first whole number not below 10^(index / per_decade). Powers of ten are

@@ -80,13 +80,21 @@ pub(crate) fn band(fit: &Fit, length: f64) -> (f64, f64, f64) {
     )
 }
 
-/// Least first quartile and largest third quartile, ns.
-pub(crate) fn range(parts: &[Part]) -> (u64, u64) {
+/// Times that the chart shows, ns: all quartiles, and the fitted lines where they are not far off.
+#[expect(clippy::cast_precision_loss, reason = "a place on an axis")]
+pub(crate) fn range(parts: &[Part]) -> (f64, f64) {
     let columns = || parts.iter().flat_map(|part| &part.columns);
-    (
-        columns().map(|column| column.quartiles[0]).min().unwrap_or(0),
-        columns().map(|column| column.quartiles[2]).max().unwrap_or(0),
-    )
+    let low = columns().map(|column| column.quartiles[0]).min().unwrap_or(0) as f64;
+    let high = columns().map(|column| column.quartiles[2]).max().unwrap_or(0) as f64;
+    let fits = parts.iter().filter_map(|part| part.fit);
+    let ends = fits.flat_map(|fit| {
+        [fit.range.0, fit.range.1].into_iter().flat_map(move |length| {
+            let (low, _, high) = band(&fit, f64::from(length));
+            [low, high]
+        })
+    });
+    ends.filter(|time| *time > low / 2.0 && *time < high * 2.0)
+        .fold((low, high), |(low, high), time| (low.min(time), high.max(time)))
 }
 
 #[cfg(test)]
@@ -126,7 +134,7 @@ mod tests {
                 Column { length: 5, count: 1, quartiles: [7, 7, 7] }
             ]
         );
-        assert_eq!(range(&parts), (7, 30));
+        assert_eq!(range(&parts), (7.0, 30.0));
         assert_eq!(parts[0].note.as_deref(), Some("No fit: the recording was not replayed."));
     }
 
