@@ -61,8 +61,7 @@ pub(crate) fn virtualised(hypervisor: &str) -> String {
 fn warnings(digests: &[&Digest], probe: Probe) -> Vec<String> {
     let mut found = Vec::new();
     for digest in digests {
-        let Some(meta) = digest.probe_meta(probe) else { continue };
-        let account = &meta.account;
+        let account = digest.probe_meta(probe).map(|meta| meta.account).unwrap_or_default();
         let reasons: Vec<String> = [
             (account.ring_full, "ring buffer full"),
             (account.return_lost, "return missed"),

@@ -5,7 +5,7 @@
 mod canvas;
 mod draw;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod font;
 mod footer;
 mod page;

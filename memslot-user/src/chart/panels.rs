@@ -95,7 +95,9 @@ fn draw_panel(canvas: &mut Canvas, panel: &Panel, place: Rect) {
         top: top + if panel.counted() { 30.0 } else { 12.0 },
         bottom: place.bottom - 62.0,
     };
-    draw_axes(canvas, panel, plot);
+    if !panel.x_name.is_empty() {
+        draw_axes(canvas, panel, plot);
+    }
     if panel.items.is_empty() {
         let room = plot.width() - 24.0;
         let lines: Vec<String> = panel.note.iter().flat_map(|note| BODY.wrap(note, room)).collect();
@@ -114,17 +116,15 @@ fn draw_panel(canvas: &mut Canvas, panel: &Panel, place: Rect) {
 }
 
 fn draw_axes(canvas: &mut Canvas, panel: &Panel, plot: Rect) {
-    for tick in panel.y.labelled(plot.height(), 6.0, |_| SMALL.size) {
+    for (tick, _) in panel.y.labelled(plot.height(), 6.0, SMALL.size, |_| SMALL.size) {
         let y = plot.y(panel.y.at(tick.value));
         canvas.horizontal((plot.left, plot.right), y, 1.0, GRID);
         canvas.text_at(plot.left - 8.0, y, Anchor::Right, SMALL, &tick.label);
     }
-    for tick in panel.x.labelled(plot.width(), 12.0, |label| SMALL.width(label)) {
+    for (tick, middle) in panel.x.labelled(plot.width(), 12.0, 4.0, |label| SMALL.width(label)) {
         let x = plot.x(panel.x.at(tick.value));
         canvas.vertical(x, (plot.bottom, plot.bottom + 6.0), 1.0, AXIS);
-        let half = SMALL.width(&tick.label) / 2.0;
-        let spot = x.min(plot.right + 4.0 - half);
-        canvas.text(spot, plot.bottom + 24.0, Anchor::Middle, SMALL, &tick.label);
+        canvas.text(plot.left + middle, plot.bottom + 24.0, Anchor::Middle, SMALL, &tick.label);
     }
     canvas.horizontal((plot.left, plot.right), plot.bottom, 1.5, AXIS);
     canvas.vertical(plot.left, (plot.top, plot.bottom), 1.5, AXIS);

@@ -154,12 +154,13 @@ impl Rows {
         for tick in self.axis.coarse() {
             canvas.vertical(plot.x(self.axis.at(tick.value)), (plot.top, plot.bottom), 1.0, GRID);
         }
-        for tick in self.axis.labelled(plot.width(), 14.0, |label| SMALL.width(label)) {
-            let x = plot.x(self.axis.at(tick.value));
+        for (tick, middle) in self.axis.labelled(plot.width(), 14.0, TABLE - 2.0, |label| SMALL.width(label))
+        {
+            let (x, middle) = (plot.x(self.axis.at(tick.value)), plot.left + middle);
             canvas.vertical(x, (plot.top, plot.bottom), 1.0, GRID);
             canvas.vertical(x, (plot.bottom, plot.bottom + 6.0), 1.0, AXIS);
-            canvas.text(x, plot.top - 12.0, Anchor::Middle, SMALL, &tick.label);
-            canvas.text(x, plot.bottom + 24.0, Anchor::Middle, SMALL, &tick.label);
+            canvas.text(middle, plot.top - 12.0, Anchor::Middle, SMALL, &tick.label);
+            canvas.text(middle, plot.bottom + 24.0, Anchor::Middle, SMALL, &tick.label);
         }
         canvas.horizontal((plot.left, plot.right), plot.bottom, 1.5, AXIS);
         let name = BODY.fit(&self.axis_name, plot.width());

@@ -176,28 +176,39 @@ impl Axis {
 
     /// The ticks of 1, 2 and 5, for the grid.
     pub(crate) fn coarse(&self) -> impl Iterator<Item = &Tick> {
-        self.ticks.iter().filter(|tick| tick.rank < 3)
+        // Over many decades only their beginnings.
+        let most = if self.high / self.low > 1e6 { 1 } else { 3 };
+        self.ticks.iter().filter(move |tick| tick.rank < most)
     }
 
-    /// The ticks whose labels fit side by side in `room` pixels: those of low rank first.
-    pub(crate) fn labelled(&self, room: f64, gap: f64, extent: impl Fn(&str) -> f64) -> Vec<&Tick> {
+    /// The ticks whose labels fit side by side in `room` pixels, those of low rank first; each with the
+    /// place of its label's middle, which is moved inwards where it would reach further beyond an end
+    /// than `over`.
+    pub(crate) fn labelled(
+        &self,
+        room: f64,
+        gap: f64,
+        over: f64,
+        extent: impl Fn(&str) -> f64,
+    ) -> Vec<(&Tick, f64)> {
         let mut taken: Vec<(f64, f64)> = Vec::new();
-        let mut shown: Vec<&Tick> = Vec::new();
+        let mut shown: Vec<(&Tick, f64)> = Vec::new();
         for rank in 0..=3 {
             // Steps finer than 1, 2, 5 are for axes too short to hold enough of those.
             if rank > 2 && shown.len() > 4 {
                 break;
             }
             for tick in self.ticks.iter().filter(|tick| tick.rank == rank) {
-                let (middle, half) = (self.at(tick.value) * room, extent(&tick.label) / 2.0);
+                let half = extent(&tick.label) / 2.0;
+                let middle = (self.at(tick.value) * room).min(room + over - half).max(half - over);
                 let (from, to) = (middle - half, middle + half);
                 if taken.iter().all(|(start, end)| to + gap < *start || from - gap > *end) {
                     taken.push((from, to));
-                    shown.push(tick);
+                    shown.push((tick, middle));
                 }
             }
         }
-        shown.sort_by(|a, b| a.value.total_cmp(&b.value));
+        shown.sort_by(|a, b| a.1.total_cmp(&b.1));
         shown
     }
 }
@@ -248,11 +259,11 @@ mod tests {
     #[test]
     fn labels_that_would_touch_are_left_out() {
         let axis = Axis::time(1, 1_000_000_000);
-        let shown = axis.labelled(400.0, 8.0, |label| 9.0 * label.chars().count() as f64);
+        let shown = axis.labelled(400.0, 8.0, 10.0, |label| 9.0 * label.chars().count() as f64);
         assert!(shown.len() >= 4);
         for pair in shown.windows(2) {
-            let distance = (axis.at(pair[1].value) - axis.at(pair[0].value)) * 400.0;
-            let halves: f64 = pair.iter().map(|tick| 4.5 * tick.label.chars().count() as f64).sum();
+            let distance = pair[1].1 - pair[0].1;
+            let halves: f64 = pair.iter().map(|(tick, _)| 4.5 * tick.label.chars().count() as f64).sum();
             assert!(distance > halves + 8.0);
         }
     }

@@ -54,7 +54,7 @@ fn faults_are_told_apart_by_what_the_kernel_did() {
     assert_eq!(digest.faults.visited.0, BTreeMap::from([(0, 1), (4, 2), (6, 1)]));
     assert_eq!(digest.faults.touched.0, BTreeMap::from([(1, 1), (5, 2), (7, 1)]));
     assert_eq!(digest.faults.unknown_length, 1);
-    assert_eq!(digest.faults.by_length[&4].quantiles([500, 1000]), Some([20, 30]));
+    assert_eq!(digest.faults.by_length[&4].quantiles([500, 1000]), Some([25.0, 30.0]));
     assert_eq!(digest.faults.latency.count(), 7);
 }
 

@@ -107,27 +107,37 @@ impl Sample {
         dense.chain(self.sparse.iter().map(|(value, times)| (*value, *times)))
     }
 
-    /// The values of ascending ranks, in per mille (500 is the median): of n values the one of rank
-    /// ⌈n·q/1000⌉, which is always a value that occurred (nearest rank). `None` of no values.
+    /// Quantiles, in per mille (500 is the median): of n ascending values the place (n - 1)·q/1000,
+    /// by linear interpolation between the two nearest (Hyndman and Fan's type 7, as everywhere
+    /// here). `None` of no values.
     #[must_use]
-    pub fn quantiles<const N: usize>(&self, per_mille: [u32; N]) -> Option<[u64; N]> {
+    pub fn quantiles<const N: usize>(&self, per_mille: [u32; N]) -> Option<[f64; N]> {
         let (low, high) = self.range?;
-        let ranks = per_mille.map(|q| {
-            let rank = (u128::from(self.count) * u128::from(q)).div_ceil(1000);
-            u64::try_from(rank).unwrap_or(u64::MAX).clamp(1, self.count)
-        });
-        let mut found = [high; N];
-        for (place, rank) in found.iter_mut().zip(ranks) {
-            let mut seen = 0;
-            if let Some((value, _)) = self.iter().find(|(_, times)| {
-                seen += times;
-                seen >= rank
-            }) {
-                *place = value.clamp(low, high);
+        let most = u128::from(self.count - 1);
+        Some(per_mille.map(|q| {
+            let place = most * u128::from(q.min(1000));
+            let (below, share) = (place / 1000, place % 1000);
+            let (mut seen, mut value, mut next) = (0, high, high);
+            for (found, times) in self.iter() {
+                let before = seen;
+                seen += u128::from(times);
+                if before <= below && below < seen {
+                    value = found.clamp(low, high);
+                }
+                if below + 1 < seen {
+                    next = found.clamp(low, high);
+                    break;
+                }
             }
-        }
-        Some(found)
+            between(value, next, share)
+        }))
     }
+}
+
+/// The value that many thousandths of the way from one to the next.
+#[expect(clippy::cast_precision_loss, reason = "a quantile has no more than 53 significant bits anyway")]
+fn between(value: u64, next: u64, thousandths: u128) -> f64 {
+    value as f64 + next.abs_diff(value) as f64 * (thousandths as f64 / 1000.0)
 }
 
 /// `value` with no more than [`KEPT_BITS`] significant bits.
@@ -148,10 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_values_of_nearest_rank() {
-        assert_eq!(of(1..=10).quantiles([500, 900, 990]), Some([5, 9, 10]));
-        assert_eq!(of(1..=1000).quantiles([500, 900, 990, 1]), Some([500, 900, 990, 1]));
-        assert_eq!(of([7]).quantiles([0, 500, 1000]), Some([7, 7, 7]));
+    fn quantiles_lie_between_the_nearest_values() {
+        assert_eq!(of(1..=10).quantiles([0, 500, 900, 1000]), Some([1.0, 5.5, 9.1, 10.0]));
+        assert_eq!(of(1..=1001).quantiles([500, 900, 990, 1]), Some([501.0, 901.0, 991.0, 2.0]));
+        assert_eq!(of([3, 3, 3, 9]).quantiles([500, 750]), Some([3.0, 4.5]));
+        assert_eq!(of([7]).quantiles([0, 500, 1000]), Some([7.0; 3]));
         assert_eq!(of([]).quantiles([500]), None);
     }
 
@@ -159,7 +170,7 @@ mod tests {
     fn the_extremes_of_the_type_are_kept() {
         let sample = of([0, u64::MAX]);
         assert_eq!((sample.min(), sample.max()), (Some(0), Some(u64::MAX)));
-        assert_eq!(sample.quantiles([500, 1000]), Some([0, 0xffff << 48]));
+        assert_eq!(sample.quantiles([0, 1000]), Some([0.0, (0xffff_u64 << 48) as f64]));
         assert_eq!(sample.mean(), Some(u64::MAX as f64 / 2.0));
     }
 
@@ -177,12 +188,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_sorting(values in prop::collection::vec(0_u64..EXACT, 1..500), q in 1_u32..=1000) {
+        fn agrees_with_sorting(values in prop::collection::vec(0_u64..EXACT, 1..500), q in 0_u32..=1000) {
             let sample = of(values.iter().copied());
             let mut sorted = values;
             sorted.sort_unstable();
-            let rank = (sorted.len() * q as usize).div_ceil(1000);
-            prop_assert_eq!(sample.quantiles([q]), Some([sorted[rank - 1]]));
+            let place = (sorted.len() - 1) as f64 * f64::from(q) / 1000.0;
+            let (below, above) = (sorted[place.floor() as usize] as f64, sorted[place.ceil() as usize] as f64);
+            let [found] = sample.quantiles([q]).unwrap();
+            prop_assert!((found - (below + (above - below) * place.fract())).abs() < 1e-6);
         }
 
         #[test]

@@ -61,14 +61,14 @@ fn row_of(row: &latency::Row, colour: plotters::style::RGBColor) -> Row {
     // p99 before p90: where only two names fit, the outer ones say more.
     for place in [0, 2, 1] {
         if let (Some((name, dash)), Some(at)) = (QUANTILES.get(place), row.quantiles.get(place)) {
-            marks.push(Mark::Tick { at: float(*at), dash: *dash, name });
+            marks.push(Mark::Tick { at: *at, dash: *dash, name });
         }
     }
     if row.beyond > 0 {
         marks.push(Mark::Words(format!("{} beyond the axis", text::count(row.beyond))));
     }
     let mut cells = vec![super::of(tallest, row.count)];
-    cells.extend(row.quantiles.iter().chain([&row.max]).map(|ns| text::time(float(*ns))));
+    cells.extend(row.quantiles.into_iter().chain([float(row.max)]).map(text::time));
     cells.push(text::count(row.count));
     Row { label: row.recording.clone(), colour, cells, marks }
 }

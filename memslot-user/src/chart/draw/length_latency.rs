@@ -1,12 +1,13 @@
 //! Latency against search length, a panel for each recording.
 
-use super::{Job, float, time_axis};
+use super::{Job, time_axis};
 use crate::chart::page::Key;
 use crate::chart::palette::{BLUE, Look, Shape, VERMILLION};
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
 use crate::chart::series::length_latency::{self as series, Part};
 use crate::chart::{Error, Image, text};
+use crate::model::Probe;
 
 const FIT: Look = Look { colour: VERMILLION, shape: Shape::Circle, dash: None };
 /// The fit beyond the lengths that it rests on.
@@ -14,9 +15,15 @@ const BEYOND: Look = Look { dash: Some((8.0, 5.0)), ..FIT };
 
 pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
     let title = format!("What a step of the search costs in {}", job.subject());
-    let subtitle = "Latency by the number of nodes that the kernel's own search visited (0 = the last-used slot \
-                    answered, which the line leaves out). Above each box: its number of calls, where there is room.";
-    let mut page = job.page(title, subtitle);
+    let zero = match job.probe {
+        Probe::PageFault => " (0 = the last-used slot answered, which the line leaves out)",
+        Probe::Ple | Probe::Translate => "",
+    };
+    let subtitle = format!(
+        "Latency by the number of nodes that the kernel's own search visited{zero}. Above each box: its number of \
+         calls, where there is room."
+    );
+    let mut page = job.page(title, &subtitle);
     let parts = series::series(job.digests, job.probe);
     if parts.is_empty() {
         return job.empty(&page, job.no_events());
@@ -47,7 +54,7 @@ fn panel(part: &Part, longest: u32, y: &Axis) -> Panel {
         .iter()
         .map(|column| Item::Quartiles {
             at: f64::from(column.length),
-            quartiles: column.quartiles.map(float),
+            quartiles: column.quartiles,
             half: 0.3,
             colour: BLUE,
             count: text::count(column.count),

@@ -1,7 +1,7 @@
 //! What grows with the number of slots or regions, or from recording to recording.
 
-use super::{Job, engine_look, engine_name, float, time_axis};
-use crate::chart::page::Key;
+use super::{Job, engine_look, engine_name, time_axis};
+use crate::chart::page::{Key, SMALL};
 use crate::chart::palette::{BLACK, Look, Shape};
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
@@ -50,7 +50,12 @@ pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
             Axis::number(sizes.first().copied().unwrap_or(1), sizes.last().copied().unwrap_or(1))
                 .at_values(sizes)
         }
-        Places::Names(names) => Axis::names(names),
+        Places::Names(names) => {
+            #[expect(clippy::cast_precision_loss, reason = "a number of recordings")]
+            let room = (f64::from(job.size.width) / 3.0 - 120.0) / names.len() as f64;
+            let names: Vec<String> = names.iter().map(|name| SMALL.fit(name, room.max(110.0))).collect();
+            Axis::names(&names)
+        }
     };
     let panels = [visited(&series), lookup(&series), latency(&series)]
         .into_iter()
@@ -113,9 +118,9 @@ fn lookup(series: &Series) -> Panel {
 
 fn latency(series: &Series) -> Panel {
     let all = || series.latency.iter().flatten().map(|point| point.1);
-    let axis = Axis::time(all().min().unwrap_or(1), all().max().unwrap_or(1));
+    let axis = time_axis(all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
     let items = series.latency.iter().zip(OBSERVED).map(|(points, (_, look))| Item::Line {
-        points: points.iter().map(|(at, ns)| (*at, float(*ns))).collect(),
+        points: points.clone(),
         look,
         width: 2.5,
         marked: true,

@@ -78,16 +78,6 @@ pub(crate) fn of_lengths(lengths: &Lengths) -> Vec<Bin> {
     bins
 }
 
-/// The length of a rank in per mille, nearest rank; `None` of no look-ups.
-pub(crate) fn length_quantile(lengths: &Lengths, per_mille: u32) -> Option<u32> {
-    let rank = (u128::from(lengths.total()) * u128::from(per_mille)).div_ceil(1000).max(1);
-    let mut seen = 0_u128;
-    lengths.0.iter().find_map(|(length, count)| {
-        seen += u128::from(*count);
-        (seen >= rank).then_some(*length)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,9 +154,9 @@ mod tests {
     #[test]
     fn length_quantiles_are_lengths_that_occurred() {
         let lengths = Lengths([(0, 1), (3, 8), (9, 1)].into());
-        assert_eq!(length_quantile(&lengths, 500), Some(3));
-        assert_eq!(length_quantile(&lengths, 100), Some(0));
-        assert_eq!(length_quantile(&lengths, 990), Some(9));
-        assert_eq!(length_quantile(&Lengths::default(), 500), None);
+        assert_eq!(lengths.quantile(500), Some(3));
+        assert_eq!(lengths.quantile(100), Some(0));
+        assert_eq!(lengths.quantile(990), Some(9));
+        assert_eq!(Lengths::default().quantile(500), None);
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct Row {
     pub(crate) recording: String,
     pub(crate) count: u64,
     /// Median, 90th and 99th percentile, ns.
-    pub(crate) quantiles: [u64; 3],
+    pub(crate) quantiles: [f64; 3],
     pub(crate) max: u64,
     pub(crate) bins: Vec<Bin>,
     /// Values outside the chart's range.
@@ -69,11 +69,14 @@ fn row(recording: String, sample: &Sample, range: (u64, u64), per_decade: u32) -
 fn range<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<(u64, u64)> {
     let mut found: Option<[u64; 4]> = None;
     for sample in samples {
-        let (Some([low, high]), Some(min), Some(max)) =
-            (sample.quantiles([1, 999]), sample.min(), sample.max())
+        let (Some(body), Some(min), Some(max)) = (sample.quantiles([1, 999]), sample.min(), sample.max())
         else {
             continue;
         };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a saturating cast")]
+        let [low, high] = body.map(|ns| ns as u64);
+        // Of fewer than a thousand values each is more than the thousandth at either end.
+        let (low, high) = if sample.count() < 1000 { (min, max) } else { (low, high) };
         found =
             Some(found.map_or([min, low, high, max], |[a, b, c, d]| {
                 [a.min(min), b.min(low), c.max(high), d.max(max)]
@@ -105,7 +108,7 @@ mod tests {
             .collect();
         assert_eq!(shape, [(Group::LastUsed, vec!["b"]), (Group::Searched, vec!["a", "b"])]);
         let row = &series.groups[1].1[0];
-        assert_eq!((row.count, row.quantiles, row.max, row.beyond), (3, [20, 30, 30], 30, 0));
+        assert_eq!((row.count, row.quantiles, row.max, row.beyond), (3, [20.0, 28.0, 29.8], 30, 0));
         assert_eq!(row.bins.iter().map(|bin| bin.count).sum::<u64>(), 3);
     }
 

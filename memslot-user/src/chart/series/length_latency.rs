@@ -5,12 +5,12 @@ use crate::model::Probe;
 use crate::replay::Fit;
 
 /// The calls whose search had one length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Column {
     pub(crate) length: u32,
     pub(crate) count: u64,
     /// First quartile, median, third quartile, ns.
-    pub(crate) quartiles: [u64; 3],
+    pub(crate) quartiles: [f64; 3],
 }
 
 /// One recording.
@@ -81,11 +81,10 @@ pub(crate) fn band(fit: &Fit, length: f64) -> (f64, f64, f64) {
 }
 
 /// Times that the chart shows, ns: all quartiles, and the fitted lines where they are not far off.
-#[expect(clippy::cast_precision_loss, reason = "a place on an axis")]
 pub(crate) fn range(parts: &[Part]) -> (f64, f64) {
     let columns = || parts.iter().flat_map(|part| &part.columns);
-    let low = columns().map(|column| column.quartiles[0]).min().unwrap_or(0) as f64;
-    let high = columns().map(|column| column.quartiles[2]).max().unwrap_or(0) as f64;
+    let low = columns().map(|column| column.quartiles[0]).fold(f64::MAX, f64::min);
+    let high = columns().map(|column| column.quartiles[2]).fold(0.0, f64::max);
     let fits = parts.iter().filter_map(|part| part.fit);
     let ends = fits.flat_map(|fit| {
         [fit.range.0, fit.range.1].into_iter().flat_map(move |length| {
@@ -130,11 +129,11 @@ mod tests {
         assert_eq!(
             parts[0].columns,
             [
-                Column { length: 2, count: 4, quartiles: [10, 20, 30] },
-                Column { length: 5, count: 1, quartiles: [7, 7, 7] }
+                Column { length: 2, count: 4, quartiles: [17.5, 25.0, 32.5] },
+                Column { length: 5, count: 1, quartiles: [7.0; 3] }
             ]
         );
-        assert_eq!(range(&parts), (7.0, 30.0));
+        assert_eq!(range(&parts), (7.0, 32.5));
         assert_eq!(parts[0].note.as_deref(), Some("No fit: the recording was not replayed."));
     }
 

@@ -24,8 +24,7 @@ pub(crate) fn series(digests: &[&Digest], probe: Probe) -> Vec<Part> {
 fn part(digest: &Digest, probe: Probe) -> Option<Part> {
     let recording = digest.title(probe);
     let Some(replay) = digest.replay(probe) else {
-        #[expect(clippy::cast_precision_loss, reason = "a place on an axis")]
-        let [p50, p90, p99] = digest.probe(probe).latency.quantiles([500, 900, 990])?.map(|ns| ns as f64);
+        let [p50, p90, p99] = digest.probe(probe).latency.quantiles([500, 900, 990])?;
         let reason = Some("No prediction: the recording was not replayed.".into());
         return Some(Part { recording, observed: Quantiles { p50, p90, p99 }, engines: Vec::new(), reason });
     };

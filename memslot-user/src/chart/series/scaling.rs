@@ -30,7 +30,7 @@ pub(crate) struct Series {
     /// Time of one look-up on the replaying machine, ns.
     pub(crate) lookup: Vec<Line<Interval>>,
     /// Median, 90th and 99th percentile of the observed latency of the calls that searched, ns.
-    pub(crate) latency: [Vec<(f64, u64)>; 3],
+    pub(crate) latency: [Vec<(f64, f64)>; 3],
 }
 
 /// The comparison of several recordings of one probe; `None` of fewer than two with searches.
@@ -49,7 +49,7 @@ pub(crate) fn series(digests: &[&Digest], probe: Probe) -> Option<Series> {
 
     let mut visited = vec![Line { engine: None, points: Vec::new() }];
     let mut lookup: Vec<Line<Interval>> = Vec::new();
-    let mut latency: [Vec<(f64, u64)>; 3] = Default::default();
+    let mut latency: [Vec<(f64, f64)>; 3] = Default::default();
     for (digest, place) in digests.iter().zip(at) {
         let figures = digest.probe(probe);
         let replay = digest.replay(probe);
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(series.visited[0].points, [(3.0, 1.0), (53.0, 4.0)]);
         assert_eq!(series.visited[1].engine.as_deref(), Some("linear"));
         assert_eq!(series.visited[1].points, [(3.0, 10.0), (53.0, 40.0)]);
-        assert_eq!(series.latency[0], [(3.0, 100), (53.0, 400)]);
+        assert_eq!(series.latency[0], [(3.0, 100.0), (53.0, 400.0)]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn row(engine: Option<&str>, lengths: &Lengths) -> Option<Row> {
         engine: engine.map(str::to_owned),
         lookups: lengths.total(),
         mean: lengths.mean(),
-        quantiles: [bins::length_quantile(lengths, 500)?, bins::length_quantile(lengths, 990)?],
+        quantiles: [lengths.quantile(500)?, lengths.quantile(990)?],
         max: *lengths.0.keys().next_back()?,
         bins: bins::of_lengths(lengths),
     })
