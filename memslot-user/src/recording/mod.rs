@@ -1,7 +1,27 @@
 //! Recordings: a directory of Arrow IPC streams and `meta.json`.
+//!
+//! `docs/recording-format.md` says what the files hold; [`tables`] is the one place that defines
+//! their columns.
 
+mod cell;
+mod error;
+mod frame;
 mod meta;
+mod reader;
+mod row;
+mod tables;
+mod writer;
 
+pub use error::Error;
 pub use meta::{
     Account, AttachKind, Attached, Clock, DeviceMeta, Host, Meta, ProbeMeta, SCHEMA, TableMeta, VmMeta,
 };
+pub use reader::{Recording, Rows, Truncated};
+pub use row::Stored;
+pub use writer::{Options, Writer};
+
+/// Name of the file that says where a recording comes from.
+pub const META_FILE: &str = "meta.json";
+
+#[cfg(test)]
+mod tests;
