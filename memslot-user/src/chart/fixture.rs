@@ -99,7 +99,7 @@ pub(crate) mod lifelike {
                 visited_mean: mean,
                 visited,
                 ns_per_lookup: interval(4.0 + 1.1 * mean, 0.04),
-                predicted: Some(Prediction {
+                predicted: (n > 3).then_some(Prediction {
                     latency_ns: Quantiles { p50, p90: p50 * 1.7, p99: p50 * 3.0 },
                     median_ns: Interval {
                         value: p50,

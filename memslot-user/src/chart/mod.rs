@@ -138,8 +138,9 @@ pub fn draw(chart: Chart, probe: Probe, digests: &[&Digest], size: Size) -> Resu
         digests.iter().filter(|digest| digest.probe(probe).latency.count() > 0).copied().collect();
     // With no event anywhere, the footer still says whose recordings were empty.
     let shown = if having.is_empty() { digests } else { &having };
+    let shown = by_size(shown, probe);
     let more = shown.len().saturating_sub(MOST_RECORDINGS);
-    let shown = shown.get(..MOST_RECORDINGS).unwrap_or(shown);
+    let shown = shown.get(..MOST_RECORDINGS).unwrap_or(&shown);
     let job = draw::Job { probe, digests: shown, more, size };
     match chart {
         Chart::Latency => draw::latency::draw(&job),
@@ -150,6 +151,39 @@ pub fn draw(chart: Chart, probe: Probe, digests: &[&Digest], size: Size) -> Resu
         Chart::PleWindow => draw::ple::window(&job),
         Chart::PleYield => draw::ple::yields(&job),
     }
+}
+
+/// The recordings by number of slots or regions, if these all differ; else as they were given.
+fn by_size<'a>(digests: &[&'a Digest], probe: Probe) -> Vec<&'a Digest> {
+    let mut sorted = digests.to_vec();
+    sorted.sort_by_key(|digest| digest.size(probe));
+    let differ = sorted.windows(2).all(|pair| match pair {
+        // Unknown sizes sort first, so that the first tells of all.
+        [a, b] => a.size(probe).is_some() && a.size(probe) != b.size(probe),
+        _ => true,
+    });
+    if differ { sorted } else { digests.to_vec() }
+}
+
+/// Whether a chart of these recordings has something to show that no other has: a comparison needs
+/// two recordings.
+#[must_use]
+pub fn worthwhile(chart: Chart, probe: Probe, digests: &[&Digest]) -> bool {
+    let having = |least: usize, has: fn(&Digest, Probe) -> bool| {
+        digests.iter().filter(|digest| has(digest, probe)).count() >= least
+    };
+    match chart {
+        Chart::Scaling => having(2, |digest, probe| digest.probe(probe).visited.total() > 0),
+        _ => having(1, |digest, probe| digest.probe(probe).latency.count() > 0),
+    }
+}
+
+/// Makes the directory for charts, with its parents.
+///
+/// # Errors
+/// Where the system refuses.
+pub fn make_directory(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
 impl Image {

@@ -100,6 +100,25 @@ fn one_recording_is_drawn_as_well_as_many() {
 }
 
 #[test]
+fn recordings_stand_in_order_of_size_where_they_differ_in_it() {
+    let sized = |label: &str, slots| {
+        let mut digest = fixture::faults(label, &[]);
+        digest.slots = slots;
+        digest
+    };
+    let order = |digests: &[Digest]| {
+        let digests: Vec<&Digest> = digests.iter().collect();
+        by_size(&digests, Probe::PageFault).iter().map(|digest| digest.label.clone()).collect::<Vec<_>>()
+    };
+    let shell = [sized("3", Some(3)), sized("509", Some(509)), sized("53", Some(53))];
+    assert_eq!(order(&shell), ["3", "53", "509"]);
+    let given = [sized("before", Some(53)), sized("after", Some(3)), sized("again", Some(3))];
+    assert_eq!(order(&given), ["before", "after", "again"]);
+    let unknown = [sized("b", Some(53)), sized("a", None)];
+    assert_eq!(order(&unknown), ["b", "a"]);
+}
+
+#[test]
 fn the_file_decodes_to_the_picture() {
     let digest = lifelike::slots("slots-53", 53, 500, 2);
     let size = Size { width: 1234, height: 987 };

@@ -2,6 +2,7 @@
 //! `summary.json` share. Its size does not depend on the number of events.
 
 mod group;
+mod read;
 mod windows;
 
 pub use group::Group;

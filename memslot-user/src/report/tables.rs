@@ -5,7 +5,7 @@ use crate::chart::text::{count, figure, share, time};
 use crate::digest::Digest;
 use crate::model::Probe;
 use crate::replay::{EngineOutcome, Lengths};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 /// All tables of some recordings, with a heading each; those without rows are left out.
 #[must_use]
@@ -24,11 +24,14 @@ pub fn all(digests: &[Digest]) -> String {
     parts.chain(notes(digests)).collect::<Vec<_>>().join("\n")
 }
 
+/// One line under the headings and none between rows: figures are compared down a column.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::new('─', '─', '─', '─'));
+
 /// A table of names at the left and figures at the right.
 fn table(names: &[&str], figures: &[&str]) -> Table {
     let mut table = Table::new();
     // The same text in a terminal, a file and a test.
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).force_no_tty();
+    table.load_style(STYLE).force_no_tty();
     table.set_header(names.iter().chain(figures).copied());
     for place in names.len()..names.len() + figures.len() {
         if let Some(column) = table.column_mut(place) {

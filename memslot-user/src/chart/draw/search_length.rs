@@ -6,20 +6,13 @@ use crate::chart::rows::{Mark, Row, Rows, Section};
 use crate::chart::scale::Axis;
 use crate::chart::series::search_length as lengths;
 use crate::chart::{Error, Image, palette, text};
-use crate::model::Probe;
 
 pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
     let title = format!("How far {} search for their {}", job.subject(), job.searched());
-    let zero = match job.probe {
-        Probe::PageFault => " 0 = the last-used slot answered.",
-        Probe::Ple | Probe::Translate => "",
-    };
-    let subtitle = format!(
-        "Nodes or elements that one look-up visits: the kernel's own search as observed, and each engine over the \
-         same look-ups.{zero} The area of a bar is its share of the row's look-ups; each row is scaled to its own \
-         tallest bar."
-    );
-    let mut page = job.page(title, &subtitle);
+    let subtitle = "Nodes or elements that one look-up visits: the kernel's own search as observed, and each engine \
+                    over the same look-ups. The area of a bar is its share of the row's look-ups; each row is \
+                    scaled to its own tallest bar.";
+    let mut page = job.page(title, subtitle);
     let parts = lengths::series(job.digests, job.probe);
     if parts.is_empty() {
         return job.empty(&page, job.no_events());

@@ -1,5 +1,6 @@
 //! How search length, look-up time and latency grow from one recording to the next.
 
+use super::search_length::searched;
 use crate::digest::Digest;
 use crate::model::Probe;
 use crate::replay::Interval;
@@ -53,8 +54,8 @@ pub(crate) fn series(digests: &[&Digest], probe: Probe) -> Option<Series> {
     for (digest, place) in digests.iter().zip(at) {
         let figures = digest.probe(probe);
         let replay = digest.replay(probe);
-        let observed = replay.map_or(&figures.visited, |replay| &replay.observed);
-        if let Some(line) = visited.first_mut() {
+        let (observed, _) = searched(digest, probe);
+        if let Some(line) = visited.first_mut().filter(|_| observed.total() > 0) {
             line.points.push((place, observed.mean()));
         }
         for engine in replay.map(|replay| replay.engines.as_slice()).unwrap_or_default() {
@@ -63,9 +64,11 @@ pub(crate) fn series(digests: &[&Digest], probe: Probe) -> Option<Series> {
                 push(&mut lookup, &engine.engine, place, engine.ns_per_lookup);
             }
         }
-        let mut searched = crate::stats::Sample::default();
-        figures.by_length.values().for_each(|sample| searched.merge(sample));
-        if let Some(quantiles) = searched.quantiles([500, 900, 990]) {
+        let mut searches = crate::stats::Sample::default();
+        // Those that the last-used slot answered made no search.
+        let least = u32::from(probe == Probe::PageFault);
+        figures.by_length.range(least..).for_each(|(_, sample)| searches.merge(sample));
+        if let Some(quantiles) = searches.quantiles([500, 900, 990]) {
             for (line, value) in latency.iter_mut().zip(quantiles) {
                 line.push((place, value));
             }
@@ -76,6 +79,7 @@ pub(crate) fn series(digests: &[&Digest], probe: Probe) -> Option<Series> {
 
 fn places(digests: &[&&Digest], probe: Probe) -> Places {
     let sizes: Option<Vec<u64>> = digests.iter().map(|digest| digest.size(probe)).collect();
+    // The caller has sorted them by size, if it could.
     if let Some(sizes) = sizes.filter(|sizes| sizes.is_sorted_by(|a, b| a < b)) {
         return Places::Sizes(sizes);
     }

@@ -1,6 +1,7 @@
 //! Search lengths: what the kernel's own search took, and what each engine would.
 
 use super::bins::{self, Bin};
+use crate::chart::text;
 use crate::digest::Digest;
 use crate::model::Probe;
 use crate::replay::Lengths;
@@ -38,32 +39,52 @@ fn row(engine: Option<&str>, lengths: &Lengths) -> Option<Row> {
     })
 }
 
+/// The kernel's lengths over the look-ups that the engines make too: without those that the
+/// last-used slot answered, which stays in front of every engine. And how many those were.
+pub(crate) fn searched(digest: &Digest, probe: Probe) -> (Lengths, u64) {
+    let mut lengths =
+        digest.replay(probe).map_or(&digest.probe(probe).visited, |replay| &replay.observed).clone();
+    let answered = match probe {
+        Probe::PageFault => lengths.0.remove(&0).unwrap_or(0),
+        Probe::Ple | Probe::Translate => 0,
+    };
+    (lengths, answered)
+}
+
 /// The search lengths of one probe, a part for each recording that has any.
 pub(crate) fn series(digests: &[&Digest], probe: Probe) -> Vec<Part> {
-    digests
-        .iter()
-        .filter_map(|digest| {
-            let replay = digest.replay(probe);
-            let observed = replay.map_or(&digest.probe(probe).visited, |replay| &replay.observed);
-            let engines = replay.map(|replay| replay.engines.as_slice()).unwrap_or_default();
-            let engines = engines.iter().filter_map(|engine| row(Some(&engine.engine), &engine.visited));
-            let rows: Vec<Row> = row(None, observed).into_iter().chain(engines).collect();
-            let left_out: u64 = replay.map_or(0, |replay| replay.left_out.values().sum());
-            let note = match replay {
-                None => Some("Not replayed: only what the kernel's own search took is known.".into()),
-                Some(replay) if left_out > 0 => {
-                    let reasons: Vec<String> = replay
-                        .left_out
-                        .iter()
-                        .map(|(reason, count)| format!("{reason} {}", super::super::text::count(*count)))
-                        .collect();
-                    Some(format!("Left out of the replay: {}", reasons.join(", ")))
-                }
-                Some(_) => None,
-            };
-            (!rows.is_empty()).then(|| Part { recording: digest.title(probe), rows, note })
-        })
-        .collect()
+    digests.iter().filter_map(|digest| part(digest, probe)).collect()
+}
+
+fn part(digest: &Digest, probe: Probe) -> Option<Part> {
+    let (observed, answered) = searched(digest, probe);
+    let replay = digest.replay(probe);
+    let engines = replay.map(|replay| replay.engines.as_slice()).unwrap_or_default();
+    let engines = engines.iter().filter_map(|engine| row(Some(&engine.engine), &engine.visited));
+    let rows: Vec<Row> = row(None, &observed).into_iter().chain(engines).collect();
+    if rows.is_empty() && answered == 0 {
+        return None;
+    }
+    let mut notes = Vec::new();
+    if answered > 0 {
+        let all = answered + observed.total();
+        notes.push(format!(
+            "The last-used slot answered {} of {} look-ups without a search.",
+            text::count(answered),
+            text::count(all)
+        ));
+    }
+    match replay {
+        None => notes.push("Not replayed: only what the kernel's own search took is known.".into()),
+        Some(replay) if !replay.left_out.is_empty() => {
+            let reasons =
+                replay.left_out.iter().map(|(why, number)| format!("{why} {}", text::count(*number)));
+            notes.push(format!("Left out of the replay: {}.", reasons.collect::<Vec<_>>().join(", ")));
+        }
+        Some(_) => {}
+    }
+    let note = (!notes.is_empty()).then(|| notes.join(" "));
+    Some(Part { recording: digest.title(probe), rows, note })
 }
 
 /// The longest search of any row.
@@ -93,12 +114,15 @@ mod tests {
         assert_eq!(
             rows,
             [
-                (None, 4, 1.5, [0, 3], 3),
+                (None, 2, 3.0, [3, 3], 3),
                 (Some("linear"), 4, 2.0, [2, 2], 2),
                 (Some("wbtree"), 4, 2.0, [1, 5], 5)
             ]
         );
-        assert_eq!(parts[0].note, None);
+        assert_eq!(
+            parts[0].note.as_deref(),
+            Some("The last-used slot answered 2 of 4 look-ups without a search.")
+        );
         assert_eq!(longest(&parts), 5);
     }
 
@@ -118,7 +142,7 @@ mod tests {
         digest.replays[0].left_out.insert("no layout".into(), 1200);
         assert_eq!(
             series(&[&digest], Probe::PageFault)[0].note.as_deref(),
-            Some("Left out of the replay: no layout 1,200")
+            Some("Left out of the replay: no layout 1,200.")
         );
     }
 }
