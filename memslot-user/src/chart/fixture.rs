@@ -47,6 +47,7 @@ pub(crate) fn replayed(label: &str, observed: &[(u32, u64)], engines: &[(&str, &
         fit: None,
         no_fit: None,
         engines: engines.collect(),
+        check: Default::default(),
     });
     digest
 }
@@ -127,6 +128,7 @@ pub(crate) mod lifelike {
             fit: (n > 3).then_some(fit),
             no_fit: (n <= 3).then(|| "searches of 2 lengths only; a line needs 3".into()),
             engines,
+            check: Default::default(),
         }
     }
 

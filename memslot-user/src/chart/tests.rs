@@ -15,6 +15,7 @@ fn has(image: &Image, colour: RGBColor) -> bool {
 }
 
 /// Bars are drawn at 85 % over white.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
 fn bar(colour: RGBColor) -> RGBColor {
     let over = |value: u8| (255.0 + (f64::from(value) - 255.0) * 0.85).round() as u8;
     RGBColor(over(colour.0), over(colour.1), over(colour.2))

@@ -1,12 +1,115 @@
 //! `memslot replay`
 
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use memslot::engine::EngineId;
+use memslot::model::Probe;
+use memslot::recording::Recording;
+use memslot::replay::{self, Options, ProbeReplay, Progress};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// The recording's directory
+    recording: PathBuf,
+    /// Engines to run the look-ups through, comma-separated: linear, linear_by_size, sorted_array, wbtree,
+    /// rbtree, interval_tree [default: the first four and the kernel's own tree]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    engines: Option<Vec<EngineId>>,
+    /// Only this probe's look-ups; can be given twice
+    #[arg(long, value_name = "PROBE")]
+    probe: Vec<Searching>,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+    /// Rounds of timing; more give narrower intervals
+    #[arg(long, value_name = "N", default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+}
+
+/// A probe whose events make look-ups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Searching {
+    /// Memory-slot look-ups of `kvm_mmu_page_fault`
+    PageFault,
+    /// Region look-ups of `translate_desc`
+    Translate,
+}
+
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    schema: u32,
+    replay: &'a [ProbeReplay],
+}
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        anyhow::bail!("not yet")
+        let recording = Recording::open(&self.recording)?;
+        let mut options = Options { engines: self.engines, rounds: self.rounds, ..Options::default() };
+        if !self.probe.is_empty() {
+            let wanted = |probe: &Probe| match probe {
+                Probe::PageFault => self.probe.contains(&Searching::PageFault),
+                Probe::Translate => self.probe.contains(&Searching::Translate),
+                Probe::Ple => false,
+            };
+            options.probes.retain(wanted);
+        }
+        let bar = bar();
+        let replays = replay::run(&recording, &options, &|progress| show(&bar, progress));
+        bar.finish_and_clear();
+        let replays = replays?;
+        let text = if self.json {
+            let document = Document { schema: 1, replay: &replays };
+            serde_json::to_string_pretty(&document).context("the figures cannot be written as JSON")? + "\n"
+        } else {
+            replay::text(&replays)
+        };
+        match std::io::stdout().write_all(text.as_bytes()) {
+            // Whoever reads has seen enough.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+            Err(error) => {
+                anyhow::bail!("the figures could not be written to standard output: {}", error.kind())
+            }
+            Ok(()) => {}
+        }
+        let sound = replays.iter().all(ProbeReplay::sound);
+        if !sound && self.json {
+            eprintln!("memslot: {}", replay::UNSOUND);
+        }
+        Ok(if sound && !replays.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    }
+}
+
+/// A bar on standard error, if that is a terminal.
+fn bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::no_length();
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    if bar.is_hidden() {
+        return;
+    }
+    if bar.message() != progress.stage {
+        bar.set_message(progress.stage);
+        let template = match progress.total {
+            Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} {eta}",
+            None => "{msg} {spinner} {human_pos}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+    }
+    bar.set_position(progress.done);
+    if let Some(total) = progress.total {
+        bar.set_length(total);
     }
 }

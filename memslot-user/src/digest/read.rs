@@ -39,7 +39,7 @@ impl Reading<'_> {
         for row in rows.by_ref() {
             take(&row?);
             self.rows += 1;
-            if self.rows % REPORT == 0 {
+            if self.rows.is_multiple_of(REPORT) {
                 (self.progress)(self.rows);
             }
         }

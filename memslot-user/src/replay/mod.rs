@@ -1,5 +1,26 @@
 //! Runs the captured addresses through other data structures.
+//!
+//! The way: [`layouts`] and [`tables`] rebuild what was searched, [`join`] gives every event its
+//! layout and makes look-ups of it as the kernel did, [`count`] runs them through the engines and
+//! checks every answer against `linear`, [`timing`] times them, [`predict`] says what the calls would
+//! have taken.
 
+mod count;
+mod engines;
+mod join;
+mod layouts;
 mod outcome;
+mod predict;
+mod run;
+#[doc(hidden)]
+pub mod synthetic;
+mod tables;
+mod text;
+mod timing;
 
-pub use outcome::{EngineOutcome, Fit, Interval, Lengths, Prediction, ProbeReplay, Quantiles};
+pub use outcome::{Check, EngineOutcome, Fit, Interval, Lengths, Prediction, ProbeReplay, Quantiles};
+pub use run::{Error, Options, Progress, run};
+pub use text::{UNSOUND, text};
+
+#[cfg(test)]
+mod tests;

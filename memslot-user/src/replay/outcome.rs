@@ -135,4 +135,49 @@ pub struct ProbeReplay {
     pub no_fit: Option<String>,
     /// By engine.
     pub engines: Vec<EngineOutcome>,
+    /// How far the replay can be trusted.
+    #[serde(default)]
+    pub check: Check,
+}
+
+/// What a replay knows about its own soundness.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Events that were joined with their layout; those of them that the last-used slot answered made
+    /// no look-up in any engine, as it stays in front of each.
+    pub events: u64,
+    /// Of them answered by the last-used slot.
+    pub last_used_answered: u64,
+    /// Events of the probe that make no search (MMIO-cached, shadow paging).
+    pub without_search: u64,
+    /// Events whose recorded search length was compared with the model of the kernel's tree.
+    pub compared: u64,
+    /// Of them with another number of nodes visited.
+    pub visited_differ: u64,
+    /// Of them with another number of nodes touched.
+    pub touched_differ: u64,
+    /// Which events the fit rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit_basis: Option<String>,
+    /// Look-ups that were timed, a round.
+    pub timed_lookups: u64,
+    /// Rounds of timing.
+    pub rounds: u32,
+    /// What else a reader must know, e.g. that a table was cut off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl ProbeReplay {
+    /// Look-ups, over all engines, with another answer than `linear`.
+    #[must_use]
+    pub fn mismatches(&self) -> u64 {
+        self.engines.iter().map(|engine| engine.mismatches).sum()
+    }
+
+    /// Every answer was right, and the kernel searched as the model says.
+    #[must_use]
+    pub fn sound(&self) -> bool {
+        self.mismatches() == 0 && self.check.visited_differ == 0 && self.check.touched_differ == 0
+    }
 }

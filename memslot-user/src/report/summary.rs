@@ -3,7 +3,7 @@
 use crate::digest::{Digest, ProbeDigest};
 use crate::model::Probe;
 use crate::recording::{Account, Attached, ProbeMeta};
-use crate::replay::{Fit, Interval, Prediction};
+use crate::replay::{Check, Fit, Interval, Prediction};
 use crate::stats::Sample;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,6 +176,8 @@ pub struct ReplaySummary {
     pub fit: Option<Fit>,
     /// Why it could not.
     pub no_fit: Option<String>,
+    /// How far the replay can be trusted: search lengths compared with the model of the kernel's tree.
+    pub check: Check,
 }
 
 /// Outcomes of `yield_to` within PLE exits.
@@ -307,6 +309,7 @@ impl RecordingSummary {
                 left_out: replay.left_out.clone(),
                 fit: replay.fit,
                 no_fit: replay.no_fit.clone(),
+                check: replay.check.clone(),
             };
             (replay.probe, summary)
         });

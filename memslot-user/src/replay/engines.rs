@@ -1,0 +1,105 @@
+//! The engines as a replay builds them: one by one, over the same ranges.
+
+use crate::engine::{
+    BuildError, Engine, EngineId, IntervalTree, Linear, LinearBySize, Observer, Range, RbTree, SortedArray,
+    WbTree,
+};
+use crate::model::Probe;
+
+/// An address to look up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lookup {
+    /// A gfn, or an address to translate.
+    pub(super) addr: u64,
+    /// The end of the search as vhost passes it, inclusive; `addr` for slots.
+    pub(super) last: u64,
+    /// The event that made it.
+    pub(super) event: u32,
+}
+
+/// The kernel's own tree at that time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum KernelTree<'a> {
+    /// Of slots.
+    Slots(&'a RbTree),
+    /// Of regions.
+    Regions(&'a IntervalTree),
+}
+
+/// The engines that a probe's look-ups are run through unless others are asked for: what the probe's
+/// kernel has, had, or could have.
+pub(super) fn usual(probe: Probe) -> Vec<EngineId> {
+    let kernel = if probe == Probe::Translate { EngineId::IntervalTree } else { EngineId::Rbtree };
+    vec![EngineId::Linear, EngineId::LinearBySize, EngineId::SortedArray, EngineId::Wbtree, kernel]
+}
+
+/// Answers a look-up.
+pub(super) trait Answer {
+    /// Key of the range that holds the address.
+    fn answer(&self, lookup: &Lookup, observer: &mut impl Observer) -> Option<u32>;
+}
+
+macro_rules! answer_by_address {
+    ($($engine:ty),*) => { $(
+        impl Answer for $engine {
+            #[inline(always)]
+            fn answer(&self, lookup: &Lookup, observer: &mut impl Observer) -> Option<u32> {
+                self.search(lookup.addr, observer).map(|range| range.key)
+            }
+        }
+    )* };
+}
+answer_by_address!(Linear, LinearBySize, SortedArray, WbTree, RbTree);
+
+impl Answer for IntervalTree {
+    /// As `translate_desc` asks: the first region that overlaps what is left, if it holds the address.
+    #[inline(always)]
+    fn answer(&self, lookup: &Lookup, observer: &mut impl Observer) -> Option<u32> {
+        let range = self.first(lookup.addr, lookup.last, observer)?;
+        (range.start <= lookup.addr).then_some(range.key)
+    }
+}
+
+/// An engine that was built.
+#[derive(Clone, Debug)]
+pub(super) enum Built {
+    Linear(Linear),
+    LinearBySize(LinearBySize),
+    SortedArray(SortedArray),
+    Wbtree(WbTree),
+    Rbtree(RbTree),
+    IntervalTree(IntervalTree),
+}
+
+/// Runs an expression with the engine itself, so that it is compiled for each.
+macro_rules! with_engine {
+    ($built:expr, $engine:ident => $run:expr) => {
+        match $built {
+            Built::Linear($engine) => $run,
+            Built::LinearBySize($engine) => $run,
+            Built::SortedArray($engine) => $run,
+            Built::Wbtree($engine) => $run,
+            Built::Rbtree($engine) => $run,
+            Built::IntervalTree($engine) => $run,
+        }
+    };
+}
+pub(super) use with_engine;
+
+impl Built {
+    /// Builds an engine over `ranges`; the kernel's own kind of tree is taken over, shape and all.
+    pub(super) fn new(id: EngineId, ranges: &[Range], kernel: KernelTree<'_>) -> Result<Self, BuildError> {
+        Ok(match (id, kernel) {
+            (EngineId::Linear, _) => Self::Linear(Linear::build(ranges)?),
+            (EngineId::LinearBySize, _) => Self::LinearBySize(LinearBySize::build(ranges)?),
+            (EngineId::SortedArray, _) => Self::SortedArray(SortedArray::build(ranges)?),
+            (EngineId::Wbtree, _) => Self::Wbtree(WbTree::build(ranges)?),
+            (EngineId::Rbtree, KernelTree::Slots(tree)) => Self::Rbtree(tree.clone()),
+            (EngineId::Rbtree, KernelTree::Regions(_)) => Self::Rbtree(RbTree::build(ranges)?),
+            (EngineId::IntervalTree, KernelTree::Regions(tree)) => Self::IntervalTree(tree.clone()),
+            (EngineId::IntervalTree, KernelTree::Slots(_)) => {
+                Self::IntervalTree(IntervalTree::build(ranges)?)
+            }
+        })
+    }
+}

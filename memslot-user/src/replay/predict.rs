@@ -1,0 +1,215 @@
+//! What a step of the kernel's search costs, and what the calls would have taken with other engines.
+//!
+//! Latency is taken as a straight line of the nodes visited. The line is Theil and Sen's through the
+//! medians by length, weighted by their events, of events that are alike but for the search; its
+//! intervals come from a bootstrap over blocks of consecutive events. A prediction exchanges the search: it takes off the
+//! kernel's nodes and puts on the engine's, each at the cost of one of the kernel's. So a structure
+//! whose nodes are cheaper than a tree's, such as an array, is predicted too slow, never too fast.
+
+use super::count::Count;
+use super::join::{Basis, Event};
+use super::outcome::{Fit, Interval, Prediction, Quantiles};
+use crate::stats::{
+    BlockBootstrap, Line, median, percentile_interval, quantile_unsorted, r_squared, theil_sen_weighted,
+};
+use std::collections::BTreeMap;
+
+/// Events that a length needs, for its median to count.
+const FEWEST_EVENTS: usize = 20;
+/// Lengths that a line needs.
+const FEWEST_LENGTHS: usize = 3;
+/// Events that a bootstrap resamples; of more, every n-th is taken, which widens the interval.
+const MOST_RESAMPLED: usize = 100_000;
+const BLOCKS: usize = 40;
+const RESAMPLES: usize = 200;
+const SEED: u64 = 0x6d65_6d73_6c6f_7431;
+
+/// A fit and the kind of events that it rests on, or why there is none.
+pub(super) struct Fitted {
+    pub(super) fit: Option<Fit>,
+    pub(super) basis: Option<Basis>,
+    pub(super) reason: Option<String>,
+}
+
+/// Fits the cost of a step.
+pub(super) fn fit(events: &[Event]) -> Fitted {
+    let mut by_basis: BTreeMap<Basis, Vec<(u32, f64)>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event.basis != Basis::Other && event.visited() > 0) {
+        by_basis.entry(event.basis).or_default().push((event.visited(), nanoseconds(event)));
+    }
+    let none = |basis, reason: String| Fitted { fit: None, basis, reason: Some(reason) };
+    let Some((basis, points)) = by_basis.into_iter().max_by_key(|(_, points)| points.len()) else {
+        return none(None, "no event searched".to_owned());
+    };
+    let medians = medians(points.iter().copied());
+    let Some(line) = line(&medians) else {
+        let reason = format!(
+            "a line needs {FEWEST_LENGTHS} search lengths with {FEWEST_EVENTS} events each, and the {} have {}",
+            basis.text(),
+            medians.len()
+        );
+        return none(Some(basis), reason);
+    };
+    let Some((intercept, slope)) = intervals(&points, line) else {
+        return none(Some(basis), format!("the {} are too few to resample", basis.text()));
+    };
+    // Of any basis that counts: where the kernel itself went, no prediction extrapolates.
+    let lengths = || events.iter().filter(|event| event.basis != Basis::Other).map(Event::visited);
+    let points_of_medians: Vec<(f64, f64)> =
+        medians.iter().map(|middle| (f64::from(middle.length), middle.median)).collect();
+    let fit = Fit {
+        intercept,
+        slope,
+        r_squared: r_squared(&points_of_medians, line),
+        events: points.len() as u64,
+        range: (lengths().filter(|length| *length > 0).min().unwrap_or(0), lengths().max().unwrap_or(0)),
+    };
+    Fitted { fit: Some(fit), basis: Some(basis), reason: None }
+}
+
+/// The quantiles of the latencies as they were.
+pub(super) fn latency(events: &[Event]) -> Quantiles {
+    quantiles(&mut events.iter().map(nanoseconds).collect::<Vec<_>>())
+}
+
+/// The latencies with another engine.
+pub(super) fn predict(events: &[Event], count: &Count, fit: &Fit) -> Prediction {
+    let mut exchanged = Vec::with_capacity(events.len());
+    let mut at = |slope: f64| {
+        exchanged.clear();
+        exchanged.extend(events.iter().zip(&count.by_event).map(|(event, visited)| {
+            let more = f64::from(*visited) - f64::from(event.visited());
+            (nanoseconds(event) + slope * more).max(0.0)
+        }));
+        quantiles(&mut exchanged)
+    };
+    let latency_ns = at(fit.slope.value);
+    let (one, other) = (at(fit.slope.low).p50, at(fit.slope.high).p50);
+    let value = latency_ns.p50;
+    let (low, high) = (value.min(one).min(other), value.max(one).max(other));
+    let mut lengths = count.lengths().0.into_keys();
+    // A search that ends before its first node, in an interval tree, is no length of the line.
+    let extrapolates = lengths.any(|length| length > 0 && (length < fit.range.0 || length > fit.range.1));
+    Prediction { latency_ns, median_ns: Interval { value, low, high }, extrapolates }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "latencies far below 2^53 ns, which are 104 days")]
+fn nanoseconds(event: &Event) -> f64 {
+    event.latency as f64
+}
+
+fn quantiles(values: &mut [f64]) -> Quantiles {
+    let mut at = |p| quantile_unsorted(values, p).unwrap_or(0.0);
+    Quantiles { p50: at(0.5), p90: at(0.9), p99: at(0.99) }
+}
+
+/// The events of one search length.
+struct Middle {
+    length: u32,
+    median: f64,
+    events: usize,
+}
+
+/// The median by length, of lengths with enough events.
+fn medians(points: impl Iterator<Item = (u32, f64)>) -> Vec<Middle> {
+    let mut by_length: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    points.for_each(|(length, latency)| by_length.entry(length).or_default().push(latency));
+    by_length
+        .into_iter()
+        .filter(|(_, latencies)| latencies.len() >= FEWEST_EVENTS)
+        .filter_map(|(length, mut latencies)| {
+            Some(Middle { length, median: median(&mut latencies)?, events: latencies.len() })
+        })
+        .collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
+fn line(medians: &[Middle]) -> Option<Line> {
+    if medians.len() < FEWEST_LENGTHS {
+        return None;
+    }
+    let points: Vec<(f64, f64, f64)> = medians
+        .iter()
+        .map(|middle| (f64::from(middle.length), middle.median, middle.events as f64))
+        .collect();
+    theil_sen_weighted(&points)
+}
+
+/// Intercept and slope with their intervals.
+fn intervals(points: &[(u32, f64)], line_of_all: Line) -> Option<(Interval, Interval)> {
+    let step = points.len().div_ceil(MOST_RESAMPLED);
+    let points: Vec<(u32, f64)> = points.iter().step_by(step).copied().collect();
+    let mut bootstrap = BlockBootstrap::new(points.len(), BLOCKS, SEED);
+    let (mut intercepts, mut slopes) = (Vec::new(), Vec::new());
+    for _ in 0..RESAMPLES {
+        let drawn = bootstrap.draw().flat_map(|block| points[block].iter().copied());
+        // A resample can lack a length; one that lacks too many tells nothing.
+        if let Some(line) = line(&medians(drawn)) {
+            intercepts.push(line.intercept);
+            slopes.push(line.slope);
+        }
+    }
+    let around = |value: f64, resampled: &mut [f64]| {
+        let (low, high) = percentile_interval(resampled)?;
+        Some(Interval { value, low: low.min(value), high: high.max(value) })
+    };
+    Some((around(line_of_all.intercept, &mut intercepts)?, around(line_of_all.slope, &mut slopes)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::EngineId;
+    use crate::model::SearchLength;
+
+    fn event(visited: u32, latency: u64) -> Event {
+        let length = SearchLength { visited, touched: visited };
+        Event { latency, observed: Some(length), modelled: length, basis: Basis::Ram }
+    }
+
+    /// 2000 ns and 30 a node, with noise that is long on one side.
+    fn events() -> Vec<Event> {
+        let noise = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57;
+        (0..6000_u64)
+            .map(|at| {
+                let visited = 1 + u32::try_from(at % 7).unwrap();
+                let spike = if at % 100 == 0 { 50_000 } else { 0 };
+                event(visited, 2000 + 30 * u64::from(visited) + noise(at) + spike)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_cost_of_a_step_is_found_and_used() {
+        let events = events();
+        let fitted = fit(&events).fit.unwrap();
+        assert!((fitted.slope.value - 30.0).abs() < 1.5, "{fitted:?}");
+        assert!(fitted.slope.low < 30.0 && 30.0 < fitted.slope.high, "{fitted:?}");
+        assert!(fitted.slope.high - fitted.slope.low < 5.0, "{fitted:?}");
+        // The noise is uniform below 128.
+        assert!((fitted.intercept.value - 2064.0).abs() < 10.0, "{fitted:?}");
+        assert!(fitted.r_squared > 0.98 && fitted.range == (1, 7) && fitted.events == 6000);
+
+        // An engine that visits 11 nodes each time, beyond what was seen.
+        let mut count = Count::new(EngineId::Linear);
+        count.by_event = vec![11; events.len()];
+        let prediction = predict(&events, &count, &fitted);
+        assert!((prediction.median_ns.value - (2064.0 + 330.0)).abs() < 15.0, "{prediction:?}");
+        assert!(prediction.median_ns.low < prediction.median_ns.value);
+        // The same nodes as the kernel: the same latencies.
+        count.by_event = events.iter().map(Event::visited).collect();
+        assert_eq!(predict(&events, &count, &fitted).latency_ns, latency(&events));
+    }
+
+    #[test]
+    fn without_enough_lengths_the_reason_is_given() {
+        let fitted = fit(&[]);
+        assert_eq!(fitted.reason.as_deref(), Some("no event searched"));
+        let two: Vec<Event> = (0..100).map(|at| event(1 + at % 2, 100)).collect();
+        let reason = fit(&two).reason.unwrap();
+        assert!(reason.starts_with("a line needs 3 search lengths with 20 events each"), "{reason}");
+        assert!(reason.ends_with("have 2"), "{reason}");
+        // Answers of the last-used slot are no searches.
+        assert!(fit(&vec![event(0, 5); 100]).fit.is_none());
+    }
+}

@@ -1,0 +1,259 @@
+//! A replay as text for people.
+
+use super::outcome::{EngineOutcome, Interval, ProbeReplay};
+use crate::model::Probe;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use std::fmt::Write;
+
+/// What is said where a replay is not sound.
+pub const UNSOUND: &str = "an engine answered wrongly, or the kernel searched otherwise than the model says; \
+                           do not rest anything on these figures before that is understood";
+
+/// Tables and sentences, one block a probe.
+#[must_use]
+pub fn text(replays: &[ProbeReplay]) -> String {
+    if replays.is_empty() {
+        return "The recording has no faults and no translations to replay.\n".to_owned();
+    }
+    let mut blocks: Vec<String> = replays.iter().map(block).collect();
+    if !replays.iter().all(ProbeReplay::sound) {
+        blocks.push(format!("WRONG: {UNSOUND}.\n"));
+    }
+    blocks.join("\n")
+}
+
+fn block(replay: &ProbeReplay) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_block(&mut out, replay);
+    out
+}
+
+fn write_block(out: &mut String, replay: &ProbeReplay) -> std::fmt::Result {
+    let check = &replay.check;
+    let (title, events) = match replay.probe {
+        Probe::Translate => ("vhost region look-ups (translate_desc)", "translations"),
+        _ => ("Memory-slot look-ups (kvm_mmu_page_fault)", "faults"),
+    };
+    writeln!(out, "{title}: {} look-ups of {} {events}", count(replay.lookups), count(check.events))?;
+    if check.last_used_answered > 0 {
+        writeln!(
+            out,
+            "  The last-used slot answered {}; it stays in front of every engine, which sees the others only.",
+            count(check.last_used_answered)
+        )?;
+    }
+    if check.without_search > 0 {
+        let without = count(check.without_search);
+        writeln!(out, "  {without} more made no search (MMIO-cached or shadow paging).")?;
+    }
+    for (reason, left_out) in &replay.left_out {
+        writeln!(out, "  Left out: {} ({reason}).", count(*left_out))?;
+    }
+    let equal = check.compared - check.visited_differ.max(check.touched_differ).min(check.compared);
+    if check.compared > 0 {
+        writeln!(
+            out,
+            "  Search lengths equal to the model of the kernel's tree: {} of {}.",
+            count(equal),
+            count(check.compared)
+        )?;
+    } else {
+        writeln!(out, "  No event has a search length, so the model of the kernel's tree stays unchecked.")?;
+    }
+    if let Some((most, _)) = replay.observed.0.last_key_value() {
+        let mean = replay.observed.mean();
+        writeln!(out, "  Nodes visited by the kernel: {mean:.2} on average, {most} at most.")?;
+    }
+    let latency = replay.latency_ns;
+    writeln!(
+        out,
+        "  Latency: p50 {:.0} ns, p90 {:.0} ns, p99 {:.0} ns.",
+        latency.p50, latency.p90, latency.p99
+    )?;
+    match (&replay.fit, &replay.no_fit) {
+        (Some(fit), _) => writeln!(
+            out,
+            "  A node costs {} ns, a call without its search {} ns\n  (95 % intervals; {} {}; lengths {} to {}).",
+            interval(fit.slope),
+            interval(fit.intercept),
+            count(fit.events),
+            check.fit_basis.as_deref().unwrap_or("events"),
+            fit.range.0,
+            fit.range.1
+        )?,
+        (None, Some(reason)) => writeln!(out, "  No prediction: {reason}.")?,
+        (None, None) => {}
+    }
+    for note in &check.notes {
+        writeln!(out, "  Note: {note}.")?;
+    }
+    writeln!(out, "{}", table(&replay.engines))?;
+    let extrapolates =
+        |engine: &EngineOutcome| engine.predicted.is_some_and(|predicted| predicted.extrapolates);
+    if replay.engines.iter().any(extrapolates) {
+        writeln!(out, "  * beyond the lengths that were observed: the line is drawn out.")?;
+    }
+    if check.timed_lookups > 0 && check.rounds > 0 {
+        writeln!(
+            out,
+            "  Times: this machine, warm caches, back to back; median of {} rounds of {} look-ups.",
+            check.rounds,
+            count(check.timed_lookups)
+        )?;
+    }
+    Ok(())
+}
+
+fn table(engines: &[EngineOutcome]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["engine", "look-ups", "wrong", "visited", "most", "ns a look-up", "predicted p50, ns"]);
+    for engine in engines {
+        let most = engine.visited.0.last_key_value().map_or(0, |(most, _)| *most);
+        let predicted = engine.predicted.map_or("-".to_owned(), |predicted| {
+            format!("{}{}", whole(predicted.median_ns), if predicted.extrapolates { " *" } else { "" })
+        });
+        table.add_row([
+            engine.engine.clone(),
+            count(engine.lookups),
+            count(engine.mismatches),
+            format!("{:.2}", engine.visited_mean),
+            count(u64::from(most)),
+            interval(engine.ns_per_lookup),
+            predicted,
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn interval(figure: Interval) -> String {
+    if figure == Interval::default() {
+        return "-".to_owned();
+    }
+    format!("{:.1} [{:.1}, {:.1}]", figure.value, figure.low, figure.high)
+}
+
+fn whole(figure: Interval) -> String {
+    format!("{:.0} [{:.0}, {:.0}]", figure.value, figure.low, figure.high)
+}
+
+/// A count with its thousands apart.
+fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::{Check, Fit, Lengths, Prediction, Quantiles};
+
+    fn engine(name: &str, mismatches: u64, predicted: bool) -> EngineOutcome {
+        let quantiles = Quantiles { p50: 2412.4, p90: 2600.0, p99: 3000.0 };
+        let median_ns = Interval { value: 2412.4, low: 2390.0, high: 2440.6 };
+        EngineOutcome {
+            engine: name.to_owned(),
+            probe: Probe::PageFault,
+            lookups: 1_234_567,
+            mismatches,
+            visited_mean: 27.25,
+            visited: Lengths([(1, 234_567), (53, 1_000_000)].into()),
+            ns_per_lookup: Interval { value: 18.26, low: 18.0, high: 19.1 },
+            predicted: predicted.then_some(Prediction {
+                latency_ns: quantiles,
+                median_ns,
+                extrapolates: true,
+            }),
+        }
+    }
+
+    fn replay() -> ProbeReplay {
+        ProbeReplay {
+            probe: Probe::PageFault,
+            lookups: 1_234_567,
+            left_out: [("ambiguous generation".to_owned(), 12), ("no layout".to_owned(), 3)].into(),
+            observed: Lengths([(0, 1000), (4, 1_234_567)].into()),
+            latency_ns: Quantiles { p50: 2178.0, p90: 2299.5, p99: 2346.0 },
+            fit: Some(Fit {
+                intercept: Interval { value: 2000.0, low: 1990.0, high: 2010.0 },
+                slope: Interval { value: 25.04, low: 24.0, high: 26.0 },
+                r_squared: 0.98,
+                events: 1_000_000,
+                range: (1, 7),
+            }),
+            no_fit: None,
+            engines: vec![engine("linear", 0, true), engine("rbtree", 0, false)],
+            check: Check {
+                events: 1_235_567,
+                last_used_answered: 1000,
+                without_search: 77,
+                compared: 1_235_567,
+                fit_basis: Some("faults on a slot after which the guest resumed".to_owned()),
+                timed_lookups: 32_768,
+                rounds: 21,
+                notes: vec!["faults.arrow was cut off; its whole batches were read".to_owned()],
+                ..Check::default()
+            },
+        }
+    }
+
+    #[test]
+    fn a_replay_reads_like_this() {
+        let expected = "\
+Memory-slot look-ups (kvm_mmu_page_fault): 1,234,567 look-ups of 1,235,567 faults
+  The last-used slot answered 1,000; it stays in front of every engine, which sees the others only.
+  77 more made no search (MMIO-cached or shadow paging).
+  Left out: 12 (ambiguous generation).
+  Left out: 3 (no layout).
+  Search lengths equal to the model of the kernel's tree: 1,235,567 of 1,235,567.
+  Nodes visited by the kernel: 4.00 on average, 4 at most.
+  Latency: p50 2178 ns, p90 2300 ns, p99 2346 ns.
+  A node costs 25.0 [24.0, 26.0] ns, a call without its search 2000.0 [1990.0, 2010.0] ns
+  (95 % intervals; 1,000,000 faults on a slot after which the guest resumed; lengths 1 to 7).
+  Note: faults.arrow was cut off; its whole batches were read.
+| engine |  look-ups | wrong | visited | most |      ns a look-up |   predicted p50, ns |
+|--------|-----------|-------|---------|------|-------------------|---------------------|
+| linear | 1,234,567 |     0 |   27.25 |   53 | 18.3 [18.0, 19.1] | 2412 [2390, 2441] * |
+| rbtree | 1,234,567 |     0 |   27.25 |   53 | 18.3 [18.0, 19.1] |                   - |
+  * beyond the lengths that were observed: the line is drawn out.
+  Times: this machine, warm caches, back to back; median of 21 rounds of 32,768 look-ups.
+";
+        assert_eq!(text(&[replay()]), expected);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let mut wrong = replay();
+        wrong.engines[1] = engine("wbtree", 2, false);
+        wrong.fit = None;
+        wrong.no_fit = Some("no event searched".to_owned());
+        let said = text(&[wrong]);
+        assert!(said.ends_with("before that is understood.\n"), "{said}");
+        assert!(said.contains("No prediction: no event searched."), "{said}");
+        let mut differs = replay();
+        differs.check.visited_differ = 5;
+        differs.check.touched_differ = 7;
+        let said = text(&[differs]);
+        assert!(said.contains("WRONG: "), "{said}");
+        assert!(said.contains("1,235,560 of 1,235,567"), "{said}");
+        assert!(text(&[]).contains("no faults and no translations"));
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        for (number, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(count(number), expected);
+        }
+    }
+}
