@@ -32,20 +32,13 @@ pub enum Error {
     #[error("the chart could not be encoded as PNG: {0}")]
     Encode(#[from] png::EncodingError),
     /// The file could not be written.
-    #[error("cannot write {}: {}; choose another directory with --out or make room", path.display(), reason(source))]
+    #[error("cannot write {}: {}; choose another directory with --out or make room", path.display(), kind)]
     Write {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
+        /// What the system said; without the error itself, whose number helps nobody.
+        kind: std::io::ErrorKind,
     },
-}
-
-/// What a system error means, without its number.
-fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let plain = text.split(" (os error").next().unwrap_or_default();
-    plain.to_lowercase()
 }
 
 /// What a chart shows.
@@ -183,7 +176,7 @@ pub fn worthwhile(chart: Chart, probe: Probe, digests: &[&Digest]) -> bool {
 /// # Errors
 /// Where the system refuses.
 pub fn make_directory(path: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(path).map_err(|source| Error::Write { path: path.to_owned(), source })
+    std::fs::create_dir_all(path).map_err(|error| Error::Write { path: path.to_owned(), kind: error.kind() })
 }
 
 impl Image {
@@ -208,12 +201,11 @@ impl Image {
     /// Where the encoder refuses or the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let bytes = self.png()?;
-        let failed = |source| Error::Write { path: path.to_owned(), source };
         let beside = path.with_extension("png.part");
-        std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path)).map_err(|source| {
+        std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
             // What is half written helps nobody; that it may be gone already is no second failure.
             let _ = std::fs::remove_file(&beside);
-            failed(source)
+            Error::Write { path: path.to_owned(), kind: error.kind() }
         })
     }
 }

@@ -143,7 +143,7 @@ fn a_directory_that_is_not_there_is_one_clear_sentence() {
     let error = image.save(Path::new("/nonexistent/a.png")).unwrap_err().to_string();
     assert_eq!(
         error,
-        "cannot write /nonexistent/a.png: no such file or directory; choose another directory with --out or make room"
+        "cannot write /nonexistent/a.png: entity not found; choose another directory with --out or make room"
     );
 }
 

@@ -60,11 +60,16 @@ pub fn probes(digests: &[Digest]) -> Table {
         &["entries", "returns", "events", "lost", "p50", "p90", "p99"],
     );
     for (digest, probe) in each(digests) {
-        let Some(meta) = digest.probe_meta(probe) else { continue };
         let latency = &digest.probe(probe).latency;
-        let lost = Lost::new(&meta.account, latency.count());
-        let head = [digest.label.clone(), probe.name().to_owned(), attach_kind(meta.attached.iter())];
-        let counts = [meta.account.entries, meta.account.returns, latency.count(), lost.total].map(count);
+        let meta = digest.probe_meta(probe);
+        if meta.is_none() && latency.count() == 0 {
+            continue;
+        }
+        let attached = meta.map_or_else(|| "unknown".into(), |meta| attach_kind(meta.attached.iter()));
+        let account = meta.map(|meta| meta.account).unwrap_or_default();
+        let lost = Lost::new(&account, latency.count());
+        let head = [digest.label.clone(), probe.name().to_owned(), attached];
+        let counts = [account.entries, account.returns, latency.count(), lost.total].map(count);
         table.add_row(head.into_iter().chain(counts).chain(quantiles(Latency::new(latency))));
     }
     table
