@@ -60,7 +60,9 @@ pub(crate) fn virtualised(hypervisor: &str) -> String {
 
 fn warnings(digests: &[&Digest], probe: Probe) -> Vec<String> {
     let mut found = Vec::new();
+    let mut cut_off: Vec<String> = Vec::new();
     for digest in digests {
+        let label = short(&digest.label);
         let account = digest.probe_meta(probe).map(|meta| meta.account).unwrap_or_default();
         let reasons: Vec<String> = [
             (account.ring_full, "ring buffer full"),
@@ -75,8 +77,7 @@ fn warnings(digests: &[&Digest], probe: Probe) -> Vec<String> {
         .collect();
         if !reasons.is_empty() {
             found.push(format!(
-                "{}: {} of {} calls lost ({})",
-                digest.label,
+                "{label}: {} of {} calls lost ({})",
                 text::count(account.lost()),
                 text::count(account.entries),
                 reasons.join(", ")
@@ -84,11 +85,24 @@ fn warnings(digests: &[&Digest], probe: Probe) -> Vec<String> {
         }
         let unknown = digest.probe(probe).unknown_length;
         if unknown > 0 {
-            found.push(format!("{}: {} searches could not be followed", digest.label, text::count(unknown)));
+            found.push(format!("{label}: {} searches could not be followed", text::count(unknown)));
         }
         if !digest.meta.complete {
-            found.push(format!("{}: the recording was cut off, losses are not fully known", digest.label));
+            cut_off.push(label);
         }
     }
+    if !cut_off.is_empty() {
+        found.push(format!("Cut off, so that losses are not fully known: {}", cut_off.join(", ")));
+    }
     found
+}
+
+/// A label that leaves room for the words after it.
+fn short(label: &str) -> String {
+    const MOST: usize = 40;
+    match label.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &label[..end]),
+        None if label.trim().is_empty() => "recording without a name".into(),
+        None => label.to_owned(),
+    }
 }

@@ -95,9 +95,7 @@ fn draw_panel(canvas: &mut Canvas, panel: &Panel, place: Rect) {
         top: top + if panel.counted() { 30.0 } else { 12.0 },
         bottom: place.bottom - 62.0,
     };
-    if !panel.x_name.is_empty() {
-        draw_axes(canvas, panel, plot);
-    }
+    // Axes of nothing would invent a scale.
     if panel.items.is_empty() {
         let room = plot.width() - 24.0;
         let lines: Vec<String> = panel.note.iter().flat_map(|note| BODY.wrap(note, room)).collect();
@@ -108,6 +106,7 @@ fn draw_panel(canvas: &mut Canvas, panel: &Panel, place: Rect) {
         }
         return;
     }
+    draw_axes(canvas, panel, plot);
     let at = |x: f64, y: f64| (plot.x(panel.x.at(x)), plot.y(panel.y.at(y)));
     for item in &panel.items {
         draw_item(canvas, item, (panel, plot), &at);

@@ -79,7 +79,8 @@ impl Axis {
     pub(crate) fn time(min: u64, max: u64) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a place on an axis")]
         let (min, max) = ((min as f64).max(0.5), (max as f64).max(1.0));
-        let room = if max / min < 1.1 { 1.5 } else { 1.15 };
+        let ratio = max / min;
+        let room = if ratio < 1.05 { 1.1 } else { ratio.powf(0.05).clamp(1.02, 1.15) };
         let (low, high) = (min / room, max * room);
         let ticks = if high / low < SHORT { Self::even_times(low, high) } else { Self::decade_times() };
         Self::new(Kind::Log, low.max(0.5), high, ticks)
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(labels(&axis), ["1 µs", "2 µs", "5 µs", "10 µs"]);
         assert!(axis.at(800.0) > 0.0 && axis.at(12_000.0) < 1.0);
         assert!(axis.at(1000.0) < axis.at(2000.0));
-        assert_eq!(labels(&Axis::time(790, 950)), ["700 ns", "800 ns", "900 ns", "1 µs"]);
+        assert_eq!(labels(&Axis::time(790, 950)), ["800 ns", "850 ns", "900 ns", "950 ns"]);
         for (min, max) in [(0, 0), (5, 5), (0, u64::MAX), (u64::MAX, u64::MAX)] {
             let axis = Axis::time(min, max);
             let (a, b) = (axis.at(min as f64), axis.at(max as f64));

@@ -35,6 +35,7 @@ impl Source {
         }
         bar.finish_and_clear();
         distinguish(&mut digests, &self.recordings);
+        by_number(&mut digests);
         Ok(digests)
     }
 
@@ -80,6 +81,25 @@ fn distinguish(digests: &mut [Digest], dirs: &[PathBuf]) {
             digest.label = format!("{} ({times})", digest.label);
         }
     }
+}
+
+/// Puts recordings whose labels differ in their numbers alone in the order of these, which is not
+/// that in which a shell lists them (3, 509, 53). Such families keep the order in which they were named.
+fn by_number(digests: &mut [Digest]) {
+    let words = |label: &str| -> String { label.chars().filter(|c| !c.is_ascii_digit()).collect() };
+    let numbers = |label: &str| -> Vec<u64> {
+        label.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+    };
+    let mut families: Vec<String> = Vec::new();
+    for digest in digests.iter() {
+        let family = words(&digest.label);
+        if !families.contains(&family) {
+            families.push(family);
+        }
+    }
+    digests.sort_by_cached_key(|digest| {
+        (families.iter().position(|family| *family == words(&digest.label)), numbers(&digest.label))
+    });
 }
 
 /// Nothing was lost, cut off or answered wrongly.
@@ -130,4 +150,33 @@ pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
             error.kind()
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memslot::recording::Meta;
+
+    fn labelled(labels: &[&str]) -> Vec<Digest> {
+        labels.iter().map(|label| Digest::new((*label).into(), Meta::default())).collect()
+    }
+
+    fn labels(digests: &[Digest]) -> Vec<&str> {
+        digests.iter().map(|digest| digest.label.as_str()).collect()
+    }
+
+    #[test]
+    fn numbers_are_put_in_order_and_words_are_not() {
+        let mut digests = labelled(&["slots-3", "before", "slots-509", "after", "slots-53"]);
+        by_number(&mut digests);
+        assert_eq!(labels(&digests), ["slots-3", "slots-53", "slots-509", "before", "after"]);
+    }
+
+    #[test]
+    fn no_two_recordings_have_one_name() {
+        let mut digests = labelled(&["a", "a", "a", "b"]);
+        let dirs = ["/x/one", "/x/two", "/x/two", "/x/b"].map(PathBuf::from);
+        distinguish(&mut digests, &dirs);
+        assert_eq!(labels(&digests), ["a, one", "a, two", "a, two (2)", "b"]);
+    }
 }

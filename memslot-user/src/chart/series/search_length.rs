@@ -74,6 +74,14 @@ fn part(digest: &Digest, probe: Probe) -> Option<Part> {
             text::count(all)
         ));
     }
+    let lookups = replay.map_or(0, |replay| replay.lookups);
+    if probe == Probe::Translate && lookups > observed.total() {
+        notes.push(format!(
+            "The kernel's length is the sum over the searches of a call: {} calls made {} look-ups.",
+            text::count(observed.total()),
+            text::count(lookups)
+        ));
+    }
     match replay {
         None => notes.push("Not replayed: only what the kernel's own search took is known.".into()),
         Some(replay) if !replay.left_out.is_empty() => {
@@ -134,6 +142,17 @@ mod tests {
         assert_eq!(parts[0].rows.len(), 1);
         assert!(parts[0].note.as_ref().unwrap().starts_with("Not replayed"));
         assert!(series(&[&digest], Probe::PageFault).is_empty());
+    }
+
+    #[test]
+    fn calls_of_several_searches_are_told_apart_from_look_ups() {
+        let mut digest = fixture::replayed("a", &[(4, 10)], &[]);
+        digest.replays[0].probe = Probe::Translate;
+        digest.replays[0].lookups = 12;
+        assert_eq!(
+            series(&[&digest], Probe::Translate)[0].note.as_deref(),
+            Some("The kernel's length is the sum over the searches of a call: 10 calls made 12 look-ups.")
+        );
     }
 
     #[test]
