@@ -62,37 +62,59 @@ impl Panels {
             page.begin(width, height, down * self.least_height + (down - 1.0) * GAP / 2.0);
         let wide = (area.width() - (across - 1.0) * GAP) / across;
         let tall = (area.height() - (down - 1.0) * GAP / 2.0) / down;
+        let head = self.panels.iter().map(|panel| Head::new(panel, wide).height()).fold(0.0, f64::max);
         for (place, panel) in self.panels.iter().enumerate() {
             #[expect(clippy::cast_precision_loss, reason = "a number of panels")]
             let (column, row) = ((place % columns) as f64, (place / columns) as f64);
             let left = area.left + column * (wide + GAP);
             let top = area.top + row * (tall + GAP / 2.0);
-            draw_panel(&mut canvas, panel, Rect { left, top, right: left + wide, bottom: top + tall });
+            draw_panel(&mut canvas, panel, Rect { left, top, right: left + wide, bottom: top + tall }, head);
         }
         canvas.finish()
     }
 }
 
-fn draw_panel(canvas: &mut Canvas, panel: &Panel, place: Rect) {
-    let mut top = place.top;
-    canvas.text(place.left, top + 18.0, Anchor::Left, HEADING, &HEADING.fit(&panel.heading, place.width()));
-    top += 28.0;
-    let notes = panel.note.as_ref().map(|note| SMALL.wrap(note, place.width())).unwrap_or_default();
-    if !panel.items.is_empty() {
-        for line in &notes {
-            canvas.text(place.left, top + 14.0, Anchor::Left, SMALL, line);
-            top += SMALL.line();
+/// The words above a panel's plot: heading, note, name of the upright axis.
+struct Head {
+    notes: Vec<String>,
+    names: Vec<String>,
+}
+
+impl Head {
+    fn new(panel: &Panel, room: f64) -> Self {
+        let note = panel.note.as_ref().filter(|_| !panel.items.is_empty());
+        Self {
+            notes: note.map(|note| SMALL.wrap(note, room)).unwrap_or_default(),
+            names: BODY.wrap(&panel.y_name, room),
         }
     }
-    for line in BODY.wrap(&panel.y_name, place.width()) {
-        canvas.text(place.left, top + 14.0, Anchor::Left, BODY, &line);
-        top += BODY.line();
+
+    fn height(&self) -> f64 {
+        28.0 + super::page::lines(self.notes.len(), SMALL) + super::page::lines(self.names.len(), BODY)
+    }
+}
+
+/// `head` is the height of the tallest head of all panels, so that their plots stand level.
+fn draw_panel(canvas: &mut Canvas, panel: &Panel, place: Rect, head: f64) {
+    let words = Head::new(panel, place.width());
+    let mut y = place.top;
+    canvas.text(place.left, y + 18.0, Anchor::Left, HEADING, &HEADING.fit(&panel.heading, place.width()));
+    y += 28.0;
+    for line in &words.notes {
+        canvas.text(place.left, y + 14.0, Anchor::Left, SMALL, line);
+        y += SMALL.line();
+    }
+    // The axis' name stays with its axis.
+    y = place.top + head - super::page::lines(words.names.len(), BODY);
+    for line in &words.names {
+        canvas.text(place.left, y + 14.0, Anchor::Left, BODY, line);
+        y += BODY.line();
     }
     let labels = panel.y.ticks.iter().map(|tick| SMALL.width(&tick.label)).fold(0.0, f64::max);
     let plot = Rect {
         left: place.left + labels + 12.0,
         right: place.right - 4.0,
-        top: top + if panel.counted() { 30.0 } else { 12.0 },
+        top: place.top + head + if panel.counted() { 30.0 } else { 12.0 },
         bottom: place.bottom - 62.0,
     };
     // Axes of nothing would invent a scale.

@@ -89,9 +89,9 @@ fn row(engine: &str, prediction: &Prediction, observed: f64) -> Row {
     }];
     marks.extend(points(look, &prediction.latency_ns));
     let change = if observed > 0.0 {
-        let percent = (prediction.latency_ns.p50 / observed - 1.0) * 100.0;
+        let percent = ((prediction.latency_ns.p50 / observed - 1.0) * 1000.0).round() / 10.0;
         let sign = if percent > 0.0 { "+" } else { "" };
-        format!("{sign}{} %", text::figure((percent * 10.0).round() / 10.0)).replace('-', "−")
+        format!("{sign}{} %", text::figure(percent)).replace('-', "−")
     } else {
         "–".into()
     };

@@ -3,7 +3,7 @@
 use super::search_length::searched;
 use crate::digest::Digest;
 use crate::model::Probe;
-use crate::replay::Interval;
+use crate::replay::{Interval, Lengths, ProbeReplay};
 
 /// Figures of one engine (or of the kernel) by recording: place, figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ pub(crate) fn series(digests: &[&Digest], probe: Probe) -> Option<Series> {
         let replay = digest.replay(probe);
         let (observed, _) = searched(digest, probe);
         if let Some(line) = visited.first_mut().filter(|_| observed.total() > 0) {
-            line.points.push((place, observed.mean()));
+            line.points.push((place, mean(&observed, replay)));
         }
         for engine in replay.map(|replay| replay.engines.as_slice()).unwrap_or_default() {
             push(&mut visited, &engine.engine, place, engine.visited_mean);
@@ -75,6 +75,19 @@ pub(crate) fn series(digests: &[&Digest], probe: Probe) -> Option<Series> {
         }
     }
     Some(Series { places, visited, lookup, latency })
+}
+
+/// Mean length of a look-up. The kernel's lengths are sums over the searches of a call, of which a
+/// translation may make several.
+fn mean(observed: &Lengths, replay: Option<&ProbeReplay>) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+    let searches = match replay {
+        Some(replay) if replay.probe == Probe::Translate && replay.lookups > 0 => {
+            observed.total() as f64 / replay.lookups as f64
+        }
+        _ => 1.0,
+    };
+    observed.mean() * searches
 }
 
 fn places(digests: &[&&Digest], probe: Probe) -> Places {
@@ -115,6 +128,16 @@ mod tests {
         assert_eq!(series.visited[1].engine.as_deref(), Some("linear"));
         assert_eq!(series.visited[1].points, [(3.0, 10.0), (53.0, 40.0)]);
         assert_eq!(series.latency[0], [(3.0, 100.0), (53.0, 400.0)]);
+    }
+
+    #[test]
+    fn several_searches_of_a_call_are_told_apart() {
+        let mut digest = fixture::replayed("a", &[(6, 10)], &[]);
+        assert_eq!(mean(&digest.replays[0].observed, digest.replays.first()), 6.0);
+        digest.replays[0].probe = Probe::Translate;
+        digest.replays[0].lookups = 20;
+        assert_eq!(mean(&digest.replays[0].observed, digest.replays.first()), 3.0);
+        assert_eq!(mean(&digest.replays[0].observed, None), 6.0);
     }
 
     #[test]
