@@ -138,7 +138,13 @@ impl Frames {
             self.check_batch(
                 batch,
                 body,
-                Limits { rows: MOST_ROWS, bytes: most, columns: self.columns, buffers: 2 * self.columns },
+                Limits {
+                    rows: MOST_ROWS,
+                    bytes: most,
+                    columns: self.columns,
+                    buffers: 2 * self.columns,
+                    offsets: None,
+                },
             )
         } else if kind == MessageHeader::DictionaryBatch {
             let batch = message
@@ -149,7 +155,7 @@ impl Frames {
             self.check_batch(
                 batch,
                 body,
-                Limits { rows: MOST_TEXTS, bytes: MOST_TEXT, columns: 1, buffers: 3 },
+                Limits { rows: MOST_TEXTS, bytes: MOST_TEXT, columns: 1, buffers: 3, offsets: Some(1) },
             )
         } else if kind == MessageHeader::Schema {
             Ok(())
@@ -172,32 +178,32 @@ impl Frames {
             return Err(self.corrupt("columns of different lengths"));
         }
         let compressed = batch.compression().is_some();
-        for place in buffers {
-            self.check_buffer(place, body, compressed, limits.bytes)?;
+        for (number, place) in buffers.iter().enumerate() {
+            let length = self.buffer_length(place, body, compressed)?;
+            if !(0..=limits.bytes).contains(&length) {
+                return Err(self.corrupt("a column of impossible length"));
+            }
+            if limits.offsets == Some(number) && length % 4 != 0 {
+                return Err(self.corrupt("texts whose places are cut"));
+            }
         }
         Ok(())
     }
 
-    fn check_buffer(
-        &self,
-        place: &BufferPlace,
-        body: &[u8],
-        compressed: bool,
-        most: i64,
-    ) -> Result<(), Error> {
+    /// Bytes of a column's buffer once it is decompressed.
+    fn buffer_length(&self, place: &BufferPlace, body: &[u8], compressed: bool) -> Result<i64, Error> {
         let bytes = usize::try_from(place.offset())
             .ok()
             .zip(usize::try_from(place.length()).ok())
             .and_then(|(offset, length)| body.get(offset..offset.checked_add(length)?))
             .ok_or_else(|| self.corrupt("a column that lies outside its batch"))?;
         if !compressed || bytes.is_empty() {
-            return Ok(());
+            return Ok(place.length());
         }
         // A compressed buffer begins with its length before compression; -1 means not compressed.
-        match bytes.first_chunk().map(|length| i64::from_le_bytes(*length)) {
-            Some(length) if (-1..=most).contains(&length) => Ok(()),
-            _ => Err(self.corrupt("a column of impossible length")),
-        }
+        let prefix = bytes.first_chunk().map(|length| i64::from_le_bytes(*length));
+        let prefix = prefix.ok_or_else(|| self.corrupt("a column without its length"))?;
+        Ok(if prefix == -1 { place.length() - 8 } else { prefix })
     }
 }
 
@@ -207,4 +213,6 @@ struct Limits {
     bytes: i64,
     columns: usize,
     buffers: usize,
+    /// The buffer of 4-byte text offsets, which the decoder takes for whole ones without looking.
+    offsets: Option<usize>,
 }

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 fn fault(number: u64) -> Fault {
     Fault {
@@ -48,6 +49,13 @@ fn recorded(count: u64) -> (tempfile::TempDir, PathBuf) {
     writer.finish(Meta::default()).unwrap();
     (parent, dir)
 }
+
+/// A recording to damage, and the bytes of its faults before that.
+static WHOLE: LazyLock<(tempfile::TempDir, PathBuf, Vec<u8>)> = LazyLock::new(|| {
+    let (parent, dir) = recorded(300);
+    let bytes = fs::read(dir.join(FaultRow::FILE)).unwrap();
+    (parent, dir, bytes)
+});
 
 prop_compose! {
     fn any_fault()(
@@ -156,19 +164,23 @@ proptest! {
         prop_assert_eq!(all(recording.region_changes()), regions);
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
     #[test]
     fn damage_never_panics_and_never_goes_on_silently_past_the_end(
         flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..6),
     ) {
-        let (_parent, dir) = recorded(300);
-        let path = dir.join(FaultRow::FILE);
-        let mut bytes = fs::read(&path).unwrap();
+        let (_parent, dir, bytes) = &*WHOLE;
+        let (path, mut bytes) = (dir.join(FaultRow::FILE), bytes.clone());
         for (place, flip) in flips {
             let place = place.index(bytes.len());
             bytes[place] ^= flip;
         }
         fs::write(&path, bytes).unwrap();
-        if let Ok(rows) = Recording::open(&dir).unwrap().faults() {
+        if let Ok(rows) = Recording::open(dir).unwrap().faults() {
             let read = rows.take(1_000_000).filter(Result::is_ok).count();
             prop_assert!(read <= 300, "{read} rows of 300");
         }

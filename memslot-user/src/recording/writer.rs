@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// Rows of a batch: what a crash can cost at most, if `flush` is never called.
 const BATCH_ROWS: usize = 65_536;
 
+/// zstd's level: the recorder shares the host with what it measures, and higher levels save little.
+const LEVEL: i32 = 1;
+
 /// Where `meta.json` is written before it takes its name.
 const META_TEMPORARY: &str = "meta.json.tmp";
 
@@ -240,6 +243,7 @@ impl<R: Row> Table<R> {
         let path = dir.join(R::FILE);
         let encoder = IpcWriteOptions::default()
             .try_with_compression(Some(CompressionType::ZSTD))
+            .and_then(|options| options.try_with_compression_level(Some(LEVEL)))
             .and_then(|options| StreamWriter::try_new_with_options(Vec::new(), &R::schema(), options))
             .map_err(|error| Error::Encode { path: path.clone(), reason: error.to_string() })?;
         let file = create_file(&path)?;

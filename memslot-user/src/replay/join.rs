@@ -73,6 +73,13 @@ impl Joined {
         *self.left_out.entry(reason.reason().to_owned()).or_default() += count;
     }
 
+    /// Says once that layouts come from snapshots.
+    fn note_order(&mut self, unknown: bool) {
+        if unknown && !self.check.notes.iter().any(|note| note == ORDER_UNKNOWN) {
+            self.check.notes.push(ORDER_UNKNOWN.to_owned());
+        }
+    }
+
     fn push(&mut self, event: Event) {
         self.check.events += 1;
         if let Some(observed) = event.observed {
@@ -83,6 +90,10 @@ impl Joined {
         self.events.push(event);
     }
 }
+
+/// A snapshot is a walk over a tree: it shows the tree's shape, and not how it came about.
+const ORDER_UNKNOWN: &str = "some layouts are older than the recording, so the order in which they were registered is \
+                             not known; linear and wbtree, which depend on it, had them by id or address";
 
 /// Reads a whole table; notes if it was cut off.
 fn read<T: Stored>(
@@ -215,6 +226,7 @@ fn slot_group(
         Ok(layout) => layout,
         Err(reason) => return joined.leave_out(reason, faults.len() as u64),
     };
+    joined.note_order(layout.order_unknown);
     let mut lookups = Vec::with_capacity(faults.len());
     for fault in faults {
         match fault.join(layout) {
@@ -374,6 +386,7 @@ fn region_group(
     if Linear::build(&layout.ranges).is_err() {
         return joined.leave_out(Unjoined::Overlap, calls.len() as u64);
     }
+    joined.note_order(layout.order_unknown);
     let mut lookups = Vec::with_capacity(calls.len());
     for call in calls {
         let (number, before) = (u32::try_from(joined.events.len()).unwrap_or(u32::MAX), lookups.len());

@@ -56,6 +56,8 @@ pub(super) struct SlotLayout {
     pub(super) tree: RbTree,
     /// In the order of registration; after a snapshot, which does not tell it, in the order of ids.
     pub(super) ranges: Vec<Range>,
+    /// It came from a snapshot: the order of registration is made up.
+    pub(super) order_unknown: bool,
     ids: BTreeMap<i32, Range>,
     next_key: u32,
 }
@@ -108,7 +110,7 @@ impl SlotLayout {
 
     /// The layout of a snapshot's rows, in pre-order.
     fn of_snapshot(rows: &[SlotChange]) -> Result<Self, Unjoined> {
-        let mut layout = Self::default();
+        let mut layout = Self { order_unknown: true, ..Self::default() };
         let mut walk = Vec::with_capacity(rows.len());
         for (place, (row, key)) in rows.iter().zip(0..).enumerate() {
             let range = Range::of_slot(&row.slot, key).ok_or(Unjoined::BadSnapshot)?;

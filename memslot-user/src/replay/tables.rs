@@ -19,8 +19,8 @@ pub(super) struct RegionLayout {
     /// `VHOST_ACCESS_*` by key.
     permissions: BTreeMap<u32, u8>,
     next_key: u32,
-    /// The order of adding is known, so that it is known which region is retired.
-    ordered: bool,
+    /// It came from a snapshot: the order of adding is made up, and so is which region is retired.
+    pub(super) order_unknown: bool,
     /// Of an addition of all addresses the lower half was put in, and vhost's inner call may tell of
     /// it once more.
     lower_half: bool,
@@ -39,7 +39,7 @@ impl RegionLayout {
     fn add(&mut self, (start, last): (u64, u64), permission: u8, limit: usize) -> Result<(), Unjoined> {
         if self.ranges.len() >= limit {
             // `vhost_iotlb_add_range_ctx` retires the oldest at the table's limit.
-            if !self.ordered {
+            if self.order_unknown {
                 return Err(Unjoined::ChangesLost);
             }
             let oldest = self.ranges.remove(0);
@@ -87,7 +87,7 @@ impl RegionLayout {
                 Ok(())
             }
             RegionChangeKind::Free => {
-                *self = Self { next_key: self.next_key, ordered: true, ..Self::default() };
+                *self = Self { next_key: self.next_key, ..Self::default() };
                 Ok(())
             }
             RegionChangeKind::Snapshot { .. } => Ok(()),
@@ -95,7 +95,7 @@ impl RegionLayout {
     }
 
     fn of_snapshot(rows: &[RegionChange]) -> Result<Self, Unjoined> {
-        let mut layout = Self::default();
+        let mut layout = Self { order_unknown: true, ..Self::default() };
         let mut walk = Vec::with_capacity(rows.len());
         for (row, key) in rows.iter().zip(0..) {
             let range = Range::of_region(&row.region, key).ok_or(Unjoined::BadSnapshot)?;
@@ -153,7 +153,7 @@ impl TableHistory {
         let mut state = if older {
             Err(if snapshot.is_some() { Unjoined::BeforeSnapshot } else { Unjoined::NoLayout })
         } else {
-            Ok(RegionLayout { ordered: true, ..RegionLayout::default() })
+            Ok(RegionLayout::default())
         };
         if let Some(rows) = snapshot {
             let time = rows.last().map_or(0, |row| row.time);

@@ -39,6 +39,7 @@ fn every_event_is_joined_and_modelled_as_it_was_made() {
             assert_eq!(replay.left_out, std::collections::BTreeMap::new(), "{:?}", replay.probe);
             assert!(replay.sound(), "{:?}", replay.check);
             assert_eq!(replay.check.compared, replay.check.events);
+            assert_eq!(replay.check.notes.len(), usize::from(older), "{:?}", replay.check.notes);
             assert_eq!(replay.observed.total(), replay.check.events);
             assert_eq!(replay.engines.len(), 5);
             for engine in &replay.engines {
