@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::cmd::{chart, doctor, record, replay, workload};
+use crate::cmd::{chart, doctor, record, replay, summary, workload};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -25,6 +25,8 @@ enum Command {
     Replay(replay::Args),
     /// Draw the charts of a recording as PNG
     Chart(chart::Args),
+    /// Print a recording's figures as tables or JSON
+    Summary(summary::Args),
     /// Cause an exactly known number of faults, PLE exits or translations
     Workload(workload::Args),
 }
@@ -37,6 +39,7 @@ impl Cli {
             Command::Record(args) => args.run(),
             Command::Replay(args) => args.run(),
             Command::Chart(args) => args.run(),
+            Command::Summary(args) => args.run(),
             Command::Workload(args) => args.run(),
         }
     }

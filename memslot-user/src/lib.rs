@@ -6,6 +6,7 @@
 //! [`model`] holds the terms that all of them share.
 
 pub mod chart;
+pub mod digest;
 pub mod engine;
 pub mod model;
 pub mod probe;

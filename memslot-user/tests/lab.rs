@@ -4,6 +4,8 @@
 //! What a recording is held against comes from the workload's own forecast and from the model of the
 //! kernel's trees, never from the probes.
 
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
+
 use memslot::{
     model::{Class, Memslot, Probe, Region, RegionChangeKind, SlotChangeKind},
     recording::{AttachKind, Recording, Rows, Stored},
@@ -24,12 +26,15 @@ struct Case {
 
 impl Case {
     fn open(kind: AttachKind, name: &str) -> Self {
-        let folder = std::env::var_os("MEMSLOT_LAB").expect("MEMSLOT_LAB names the folder of the lab's recordings");
+        let folder =
+            std::env::var_os("MEMSLOT_LAB").expect("MEMSLOT_LAB names the folder of the lab's recordings");
         let name = format!("{}-{name}", kind.name());
         let folder = PathBuf::from(folder);
-        let recording = Recording::open(&folder.join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let recording =
+            Recording::open(&folder.join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         let printed = fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
-        let workload = serde_json::from_str(printed.lines().last().expect("the workload printed nothing")).unwrap();
+        let workload =
+            serde_json::from_str(printed.lines().last().expect("the workload printed nothing")).unwrap();
         Self { name, recording, workload }
     }
 
@@ -58,7 +63,12 @@ impl Case {
             let seen = &meta.probes[&probe];
             let account = seen.account;
             let counted = (account.entries, account.returns, account.emitted, seen.events, rows as u64);
-            assert_eq!(counted, (expected, expected, expected, expected, expected), "{}: {function}", self.name);
+            assert_eq!(
+                counted,
+                (expected, expected, expected, expected, expected),
+                "{}: {function}",
+                self.name
+            );
             assert_eq!(account.lost() + account.nested + account.no_start, 0, "{}: {account:?}", self.name);
             assert_eq!(account.walk_failed + account.walk_truncated, 0, "{}: {account:?}", self.name);
             assert!(seen.note.is_none(), "{}: {:?}", self.name, seen.note);
@@ -116,7 +126,11 @@ fn faults_on_ram_are_counted_and_searched_as_the_kernel_does() {
     for_each_kind("slots-ram", |case| {
         case.assert_counts();
         let faults = rows(case.recording.faults());
-        assert!(faults.iter().all(|fault| fault.class == Class::Ram && fault.slot.is_some()), "{}", case.name);
+        assert!(
+            faults.iter().all(|fault| fault.class == Class::Ram && fault.slot.is_some()),
+            "{}",
+            case.name
+        );
         case.assert_lengths(Probe::PageFault, faults.len() as u64);
         // Nothing but RAM faults: the last-used slot is always that of the fault before.
         for pair in faults.windows(2) {
@@ -208,8 +222,13 @@ fn a_vm_that_is_older_than_the_recording_has_its_layout_and_the_shape_of_its_tre
         assert!(case.recording.meta().vms.iter().all(|vm| vm.older), "{}", case.name);
         let mut expected: Vec<_> = case.layout("layout").iter().map(memslot).collect();
         let changes = rows(case.recording.slot_changes());
-        assert!(changes.iter().all(|change| matches!(change.kind, SlotChangeKind::Snapshot { .. })), "{}", case.name);
-        let mut found: Vec<_> = changes.iter().filter(|change| change.as_id == 0).map(|change| change.slot).collect();
+        assert!(
+            changes.iter().all(|change| matches!(change.kind, SlotChangeKind::Snapshot { .. })),
+            "{}",
+            case.name
+        );
+        let mut found: Vec<_> =
+            changes.iter().filter(|change| change.as_id == 0).map(|change| change.slot).collect();
         expected.sort_by_key(|slot| slot.id);
         found.sort_by_key(|slot| slot.id);
         assert_eq!(found, expected, "{}", case.name);

@@ -1,1 +1,214 @@
-//! (to be written)
+//! Charts as PNG: series first, pixels last. [`series`] turns a [`Digest`] into numbers, which its
+//! tests compute by hand; [`draw`] only places them. Nothing of the system is needed: the font is
+//! embedded, and no display is asked for.
+
+mod canvas;
+mod draw;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod font;
+mod footer;
+mod page;
+mod palette;
+mod panels;
+mod rows;
+mod scale;
+mod series;
+pub mod text;
+
+pub use canvas::Image;
+
+use crate::digest::Digest;
+use crate::model::Probe;
+use std::path::{Path, PathBuf};
+
+/// Why a chart could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// plotters refused.
+    #[error("the chart could not be drawn: {0}; this is a fault of memslot, please report it")]
+    Draw(String),
+    /// The picture could not be encoded.
+    #[error("the chart could not be encoded as PNG: {0}")]
+    Encode(#[from] png::EncodingError),
+    /// The file could not be written.
+    #[error("cannot write {}: {}; choose another directory with --out or make room", path.display(), kind)]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said; without the error itself, whose number helps nobody.
+        kind: std::io::ErrorKind,
+    },
+}
+
+/// What a chart shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Chart {
+    /// Latency distribution by kind of call.
+    Latency,
+    /// Search length observed against each engine's.
+    SearchLength,
+    /// Predicted against observed latency.
+    Prediction,
+    /// Latency against search length.
+    LengthLatency,
+    /// Search length, look-up time and latency from recording to recording.
+    Scaling,
+    /// PLE window over time, by vCPU.
+    PleWindow,
+    /// What the yields of PLE exits came to.
+    PleYield,
+}
+
+impl Chart {
+    /// The charts of a probe.
+    #[must_use]
+    pub fn of(probe: Probe) -> &'static [Self] {
+        match probe {
+            Probe::PageFault | Probe::Translate => {
+                &[Self::Latency, Self::SearchLength, Self::Prediction, Self::LengthLatency, Self::Scaling]
+            }
+            Probe::Ple => &[Self::Latency, Self::PleWindow, Self::PleYield],
+        }
+    }
+
+    /// The name in file names.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::SearchLength => "search-length",
+            Self::Prediction => "prediction",
+            Self::LengthLatency => "latency-by-search-length",
+            Self::Scaling => "scaling",
+            Self::PleWindow => "window",
+            Self::PleYield => "yields",
+        }
+    }
+
+    /// The file's name: probe, chart.
+    #[must_use]
+    pub fn file_name(self, probe: Probe) -> String {
+        format!("{}-{}.png", probe.name().replace('_', "-"), self.name())
+    }
+}
+
+/// Size of the pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Pixels across.
+    pub width: u32,
+    /// Pixels down at least; a chart that needs more to stay legible is taller.
+    pub height: u32,
+}
+
+impl Size {
+    /// Narrowest and widest picture that stays legible.
+    pub const WIDTHS: std::ops::RangeInclusive<u32> = 1000..=4000;
+    /// Least and greatest height to ask for.
+    pub const HEIGHTS: std::ops::RangeInclusive<u32> = 300..=4000;
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { width: 1600, height: 640 }
+    }
+}
+
+/// Recordings that a chart compares at most; the subtitle says when there are more.
+pub const MOST_RECORDINGS: usize = 24;
+
+/// Draws one chart of one probe over some recordings. Without anything to show it says so.
+///
+/// # Errors
+/// Only where plotters itself fails; no data makes it.
+pub fn draw(chart: Chart, probe: Probe, digests: &[&Digest], size: Size) -> Result<Image, Error> {
+    let size = Size {
+        width: size.width.clamp(*Size::WIDTHS.start(), *Size::WIDTHS.end()),
+        height: size.height.clamp(*Size::HEIGHTS.start(), *Size::HEIGHTS.end()),
+    };
+    let having: Vec<&Digest> =
+        digests.iter().filter(|digest| digest.probe(probe).latency.count() > 0).copied().collect();
+    // With no event anywhere, the footer still says whose recordings were empty.
+    let shown = if having.is_empty() { digests } else { &having };
+    let shown = by_size(shown, probe);
+    let more = shown.len().saturating_sub(MOST_RECORDINGS);
+    let shown = shown.get(..MOST_RECORDINGS).unwrap_or(&shown);
+    let job = draw::Job { probe, digests: shown, more, size };
+    match chart {
+        Chart::Latency => draw::latency::draw(&job),
+        Chart::SearchLength => draw::search_length::draw(&job),
+        Chart::Prediction => draw::prediction::draw(&job),
+        Chart::LengthLatency => draw::length_latency::draw(&job),
+        Chart::Scaling => draw::scaling::draw(&job),
+        Chart::PleWindow => draw::ple::window(&job),
+        Chart::PleYield => draw::ple::yields(&job),
+    }
+}
+
+/// The recordings by number of slots or regions, if these all differ; else as they were given.
+fn by_size<'a>(digests: &[&'a Digest], probe: Probe) -> Vec<&'a Digest> {
+    let mut sorted = digests.to_vec();
+    sorted.sort_by_key(|digest| digest.size(probe));
+    let differ = sorted.windows(2).all(|pair| match pair {
+        // Unknown sizes sort first, so that the first tells of all.
+        [a, b] => a.size(probe).is_some() && a.size(probe) != b.size(probe),
+        _ => true,
+    });
+    if differ { sorted } else { digests.to_vec() }
+}
+
+/// Whether a chart of these recordings has something to show that no other has: a comparison needs
+/// two recordings.
+#[must_use]
+pub fn worthwhile(chart: Chart, probe: Probe, digests: &[&Digest]) -> bool {
+    let having = |least: usize, has: fn(&Digest, Probe) -> bool| {
+        digests.iter().filter(|digest| has(digest, probe)).count() >= least
+    };
+    match chart {
+        Chart::Scaling => having(2, |digest, probe| digest.probe(probe).visited.total() > 0),
+        _ => having(1, |digest, probe| digest.probe(probe).latency.count() > 0),
+    }
+}
+
+/// Makes the directory for charts, with its parents.
+///
+/// # Errors
+/// Where the system refuses.
+pub fn make_directory(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path).map_err(|error| Error::Write { path: path.to_owned(), kind: error.kind() })
+}
+
+impl Image {
+    /// The picture as a PNG file's bytes.
+    ///
+    /// # Errors
+    /// Where the encoder refuses, which it does for a picture of no pixels.
+    pub fn png(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, self.width, self.height);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(&self.rgb)?;
+        writer.finish()?;
+        Ok(bytes)
+    }
+
+    /// Writes the PNG so that a reader sees the old file or the whole new one.
+    ///
+    /// # Errors
+    /// Where the encoder refuses or the file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        let bytes = self.png()?;
+        let beside = path.with_extension("png.part");
+        std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
+            // What is half written helps nobody; that it may be gone already is no second failure.
+            let _ = std::fs::remove_file(&beside);
+            Error::Write { path: path.to_owned(), kind: error.kind() }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,173 @@
 //! `memslot chart`
 
+use super::digests::{self, Source};
+use anyhow::Context;
+use memslot::chart::{self, Chart, Size};
+use memslot::digest::Digest;
+use memslot::model::Probe;
+use memslot::report::summary::Summary;
+use memslot::report::tables;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    #[command(flatten)]
+    source: Source,
+    /// Directory for the charts; made if it is not there
+    #[arg(short, long, value_name = "DIR", default_value = "charts")]
+    out: PathBuf,
+    /// Only the charts of this probe, even if it has no events; can be given several times
+    #[arg(long, value_name = "PROBE")]
+    probe: Vec<ProbeName>,
+    /// Width of the charts in pixels
+    #[arg(long, value_name = "PIXELS", default_value_t = Size::default().width,
+        value_parser = clap::value_parser!(u32).range(range(Size::WIDTHS)))]
+    width: u32,
+    /// Least height of the charts in pixels; those that need more to stay legible are taller
+    #[arg(long, value_name = "PIXELS", default_value_t = Size::default().height,
+        value_parser = clap::value_parser!(u32).range(range(Size::HEIGHTS)))]
+    height: u32,
+    /// Also write the figures to this file, as `memslot summary --json` prints them
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+    /// What the summary says of where the recordings come from, e.g. live or lab
+    #[arg(long, value_name = "WORD", default_value = "recording", requires = "summary")]
+    mode: String,
+    /// Also print the tables of `memslot summary`
+    #[arg(long, conflicts_with = "json")]
+    tables: bool,
+    /// List the charts as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn range(sizes: std::ops::RangeInclusive<u32>) -> std::ops::RangeInclusive<i64> {
+    i64::from(*sizes.start())..=i64::from(*sizes.end())
+}
+
+/// A probe, on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum ProbeName {
+    /// `kvm_mmu_page_fault`
+    PageFault,
+    /// `pause_interception` or `handle_pause`
+    Ple,
+    /// vhost's `translate_desc`
+    Translate,
+}
+
+impl From<ProbeName> for Probe {
+    fn from(name: ProbeName) -> Self {
+        match name {
+            ProbeName::PageFault => Self::PageFault,
+            ProbeName::Ple => Self::Ple,
+            ProbeName::Translate => Self::Translate,
+        }
+    }
+}
+
+/// A chart that was written.
+#[derive(Debug, serde::Serialize)]
+struct Written {
+    file: String,
+    probe: Probe,
+    chart: &'static str,
+    width: u32,
+    height: u32,
+}
+
+#[derive(serde::Serialize)]
+struct Document<'a> {
+    schema: u32,
+    charts: &'a [Written],
+    sound: bool,
+}
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        anyhow::bail!("not yet")
+        // Before the work, which may take long.
+        chart::make_directory(&self.out)?;
+        let digests = self.source.load()?;
+        let written = self.draw(&digests)?;
+        if let Some(path) = &self.summary {
+            let names = written.iter().map(|chart| chart.file.clone()).collect();
+            let text = Summary::new(&self.mode, &digests, names)
+                .to_json()
+                .context("the summary cannot be written as JSON")?;
+            digests::write_file(path, &text)?;
+        }
+        let sound = digests::sound(&digests);
+        if self.json {
+            let document = Document { schema: 1, charts: &written, sound };
+            let text =
+                serde_json::to_string_pretty(&document).context("the list cannot be written as JSON")?;
+            digests::print(&(text + "\n"))?;
+        } else {
+            let mut text = if self.tables { tables::all(&digests) + "\n" } else { String::new() };
+            for chart in &written {
+                text += &format!("{}\n", self.out.join(&chart.file).display());
+            }
+            digests::print(&text)?;
+        }
+        let events =
+            |digest: &Digest| Probe::ALL.into_iter().any(|probe| digest.probe(probe).latency.count() > 0);
+        if !digests.iter().any(events) {
+            eprintln!("memslot: no recording holds an event, and the charts say so");
+            return Ok(ExitCode::from(1));
+        }
+        if !sound {
+            eprintln!("memslot: something is missing or lost; the footers and `memslot summary` say what");
+            return Ok(ExitCode::from(1));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn draw(&self, digests: &[Digest]) -> anyhow::Result<Vec<Written>> {
+        let digests: Vec<&Digest> = digests.iter().collect();
+        let size = Size { width: self.width, height: self.height };
+        let bar = digests::bar();
+        let mut written = Vec::new();
+        for (probe, chart) in self.wanted(&digests) {
+            let file = chart.file_name(probe);
+            bar.set_message(format!("drawing {file}"));
+            let image = chart::draw(chart, probe, &digests, size)?;
+            image.save(&self.out.join(&file))?;
+            written.push(Written {
+                file,
+                probe,
+                chart: chart.name(),
+                width: image.width,
+                height: image.height,
+            });
+        }
+        bar.finish_and_clear();
+        Ok(written)
+    }
+
+    /// The charts that have something to show; of probes asked for, all but pointless comparisons.
+    fn wanted(&self, digests: &[&Digest]) -> Vec<(Probe, Chart)> {
+        let all = |probe: Probe| Chart::of(probe).iter().map(move |chart| (probe, *chart));
+        if !self.probe.is_empty() {
+            let asked = Probe::ALL
+                .into_iter()
+                .filter(|probe| self.probe.iter().any(|name| Probe::from(*name) == *probe));
+            return asked
+                .flat_map(all)
+                .filter(|(probe, chart)| {
+                    *chart != Chart::Scaling || chart::worthwhile(*chart, *probe, digests)
+                })
+                .collect();
+        }
+        let worthwhile: Vec<(Probe, Chart)> = Probe::ALL
+            .into_iter()
+            .flat_map(all)
+            .filter(|(probe, chart)| chart::worthwhile(*chart, *probe, digests))
+            .collect();
+        if worthwhile.is_empty() {
+            return Probe::ALL.map(|probe| (probe, Chart::Latency)).into();
+        }
+        worthwhile
     }
 }

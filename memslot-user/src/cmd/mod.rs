@@ -1,7 +1,9 @@
 //! One file a subcommand.
 
 pub(crate) mod chart;
+pub(crate) mod digests;
 pub(crate) mod doctor;
 pub(crate) mod record;
 pub(crate) mod replay;
+pub(crate) mod summary;
 pub(crate) mod workload;

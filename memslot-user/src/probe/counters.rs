@@ -32,6 +32,7 @@ fn read(probes: &Probes, row: u32, missed: u64) -> Result<Account, MapError> {
         walk_failed: sum(count::WALK_FAILED)?,
         walk_truncated: sum(count::WALK_TRUNCATED)?,
         missed,
+        filtered: 0,
     })
 }
 

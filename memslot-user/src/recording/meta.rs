@@ -64,6 +64,9 @@ pub struct Account {
     pub walk_truncated: u64,
     /// Programs that the kernel skipped because they were already running on that CPU.
     pub missed: u64,
+    /// Events read and left out, because only one VM was asked for; no loss.
+    #[serde(default)]
+    pub filtered: u64,
 }
 
 impl Account {
@@ -85,9 +88,6 @@ pub struct ProbeMeta {
     /// Rows of its table.
     #[serde(default)]
     pub events: u64,
-    /// Events read and left out, because only one VM was asked for.
-    #[serde(default)]
-    pub filtered: u64,
     /// Its counters at the end.
     pub account: Account,
 }

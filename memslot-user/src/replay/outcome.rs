@@ -32,6 +32,18 @@ impl Lengths {
         self.0.values().sum()
     }
 
+    /// The length of a rank in per mille (500 is the median), which is always one that occurred
+    /// (nearest rank); `None` of no look-ups.
+    #[must_use]
+    pub fn quantile(&self, per_mille: u32) -> Option<u32> {
+        let rank = (u128::from(self.total()) * u128::from(per_mille)).div_ceil(1000).max(1);
+        let mut seen = 0_u128;
+        self.0.iter().find_map(|(length, count)| {
+            seen += u128::from(*count);
+            (seen >= rank).then_some(*length)
+        })
+    }
+
     /// Mean length; 0 where there is none.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]

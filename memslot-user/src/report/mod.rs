@@ -1,1 +1,7 @@
-//! (to be written)
+//! Tables for people and `summary.json` for machines.
+
+pub mod summary;
+pub mod tables;
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use memslot::{
     model::Probe,
     probe::{self, Event, KernelLog, Options, Probes, Stream},
-    recording::{Attached, Meta, ProbeMeta, Writer},
+    recording::{Account, Attached, Meta, ProbeMeta, Writer},
 };
 use std::{
     collections::BTreeSet,
@@ -141,7 +141,7 @@ impl Session {
             if kept {
                 meta.events += 1;
             } else {
-                meta.filtered += 1;
+                meta.account.filtered += 1;
             }
         }
         Ok(())
@@ -174,7 +174,9 @@ impl Session {
 
     fn read_accounts(&mut self) -> anyhow::Result<()> {
         for (&probe, meta) in &mut self.meta.probes {
-            meta.account = self.probes.account(probe).context("cannot read the probes' counters")?;
+            let filtered = meta.account.filtered;
+            let account = self.probes.account(probe).context("cannot read the probes' counters")?;
+            meta.account = Account { filtered, ..account };
         }
         self.meta.layout_account =
             self.probes.layout_account().context("cannot read the probes' counters")?;

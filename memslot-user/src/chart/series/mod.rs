@@ -1,0 +1,8 @@
+//! The numbers of each chart, before any pixel.
+
+pub(crate) mod bins;
+pub(crate) mod latency;
+pub(crate) mod length_latency;
+pub(crate) mod prediction;
+pub(crate) mod scaling;
+pub(crate) mod search_length;

@@ -1,0 +1,247 @@
+//! Pictures: their size, their colours, and that no data is too strange.
+
+use super::fixture::{self, lifelike};
+use super::*;
+use crate::digest::Group;
+use crate::replay::{Fit, Interval, Prediction, Quantiles};
+use plotters::style::RGBColor;
+
+fn pixels(image: &Image) -> impl Iterator<Item = RGBColor> {
+    image.rgb.chunks_exact(3).map(|pixel| RGBColor(pixel[0], pixel[1], pixel[2]))
+}
+
+fn has(image: &Image, colour: RGBColor) -> bool {
+    pixels(image).any(|pixel| pixel == colour)
+}
+
+/// Bars are drawn at 85 % over white.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
+fn bar(colour: RGBColor) -> RGBColor {
+    let over = |value: u8| (255.0 + (f64::from(value) - 255.0) * 0.85).round() as u8;
+    RGBColor(over(colour.0), over(colour.1), over(colour.2))
+}
+
+/// Draws all charts of all probes; keeps them where `MEMSLOT_CHARTS` names a directory, to be looked at.
+fn draw_all(name: &str, digests: &[&Digest]) -> Vec<(Probe, Chart, Image)> {
+    let mut images = Vec::new();
+    for probe in Probe::ALL {
+        for chart in Chart::of(probe) {
+            let image = draw(*chart, probe, digests, Size::default()).unwrap();
+            assert_eq!(image.rgb.len(), 3 * image.width as usize * image.height as usize);
+            assert_eq!(image.width, 1600);
+            assert!(image.height >= 640);
+            assert!(
+                pixels(&image).filter(|pixel| *pixel != palette::WHITE).count() > 2000,
+                "blank: {probe:?} {chart:?}"
+            );
+            if let Some(dir) = std::env::var_os("MEMSLOT_CHARTS") {
+                let dir = Path::new(&dir).join(name);
+                std::fs::create_dir_all(&dir).unwrap();
+                image.save(&dir.join(chart.file_name(probe))).unwrap();
+            }
+            images.push((probe, *chart, image));
+        }
+    }
+    images
+}
+
+fn find(images: &[(Probe, Chart, Image)], probe: Probe, chart: Chart) -> &Image {
+    &images.iter().find(|(p, c, _)| *p == probe && *c == chart).unwrap().2
+}
+
+#[test]
+fn every_series_has_its_colour() {
+    let digests = [
+        lifelike::slots("slots-3", 3, 6152, 1),
+        lifelike::slots("slots-53", 53, 6152, 2),
+        lifelike::slots("slots-509", 509, 6152, 3),
+        lifelike::regions("regions-3", 3, 10_000, 4),
+        lifelike::regions("regions-53", 53, 10_000, 5),
+        lifelike::regions("regions-509", 509, 10_000, 6),
+        lifelike::ple("PLE, 2 vCPUs on 2 CPUs", 2, false, 7),
+        lifelike::ple("PLE, 4 vCPUs on 1 CPU", 4, true, 8),
+    ];
+    let digests: Vec<&Digest> = digests.iter().collect();
+    let images = draw_all("lifelike", &digests);
+
+    let latency = find(&images, Probe::PageFault, Chart::Latency);
+    for group in [Group::LastUsed, Group::Searched, Group::NoSlot, Group::MmioCached] {
+        assert!(has(latency, palette::group(group)), "{group:?}");
+        assert!(has(latency, bar(palette::group(group))), "{group:?}");
+    }
+    assert!(!has(latency, palette::group(Group::Failed)));
+    for probe in [Probe::PageFault, Probe::Translate] {
+        for chart in [Chart::SearchLength, Chart::Prediction, Chart::Scaling] {
+            for engine in ["linear", "linear_by_size", "sorted_array", "wbtree"] {
+                let image = find(&images, probe, chart);
+                assert!(has(image, palette::engine(engine).colour), "{probe:?} {chart:?} {engine}");
+            }
+            assert!(!has(find(&images, probe, chart), palette::engine("rbtree").colour));
+        }
+        let image = find(&images, probe, Chart::LengthLatency);
+        assert!(has(image, palette::BLUE) && has(image, palette::VERMILLION), "{probe:?}");
+    }
+    let window = find(&images, Probe::Ple, Chart::PleWindow);
+    for vcpu in 0..4 {
+        assert!(has(window, palette::numbered(vcpu).colour), "vCPU {vcpu}");
+    }
+    let yields = find(&images, Probe::Ple, Chart::PleYield);
+    for group in [Group::Boosted, Group::Declined, Group::Undercommit] {
+        assert!(has(yields, palette::group(group)));
+    }
+}
+
+#[test]
+fn one_recording_is_drawn_as_well_as_many() {
+    draw_all("one", &[&lifelike::slots("slots-53", 53, 6152, 2)]);
+    let many: Vec<Digest> =
+        (0..30).map(|seed| lifelike::slots(&format!("run {seed}"), 53, 40, seed)).collect();
+    let many: Vec<&Digest> = many.iter().collect();
+    draw_all("many", &many);
+}
+
+#[test]
+fn recordings_stand_in_order_of_size_where_they_differ_in_it() {
+    let sized = |label: &str, slots| {
+        let mut digest = fixture::faults(label, &[]);
+        digest.slots = slots;
+        digest
+    };
+    let order = |digests: &[Digest]| {
+        let digests: Vec<&Digest> = digests.iter().collect();
+        by_size(&digests, Probe::PageFault).iter().map(|digest| digest.label.clone()).collect::<Vec<_>>()
+    };
+    let shell = [sized("3", Some(3)), sized("509", Some(509)), sized("53", Some(53))];
+    assert_eq!(order(&shell), ["3", "53", "509"]);
+    let given = [sized("before", Some(53)), sized("after", Some(3)), sized("again", Some(3))];
+    assert_eq!(order(&given), ["before", "after", "again"]);
+    let unknown = [sized("b", Some(53)), sized("a", None)];
+    assert_eq!(order(&unknown), ["b", "a"]);
+}
+
+#[test]
+fn the_file_decodes_to_the_picture() {
+    let digest = lifelike::slots("slots-53", 53, 500, 2);
+    let size = Size { width: 1234, height: 987 };
+    let image = draw(Chart::SearchLength, Probe::PageFault, &[&digest], size).unwrap();
+    assert_eq!((image.width, image.height), (1234, 987));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.png");
+    image.save(&path).unwrap();
+    let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&path).unwrap()));
+    let mut reader = decoder.read_info().unwrap();
+    let mut rgb = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut rgb).unwrap();
+    assert_eq!((info.width, info.height, info.color_type), (1234, 987, png::ColorType::Rgb));
+    assert_eq!(rgb, image.rgb);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing half written is left");
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_one_clear_sentence() {
+    let image = draw(Chart::Latency, Probe::Ple, &[], Size::default()).unwrap();
+    let error = image.save(Path::new("/nonexistent/a.png")).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "cannot write /nonexistent/a.png: entity not found; choose another directory with --out or make room"
+    );
+}
+
+#[test]
+fn the_same_recordings_give_the_same_bytes() {
+    let draw_once = || {
+        let digest = lifelike::slots("slots-53", 53, 2000, 2);
+        draw(Chart::Latency, Probe::PageFault, &[&digest], Size::default()).unwrap().png().unwrap()
+    };
+    assert_eq!(draw_once(), draw_once());
+}
+
+#[test]
+fn losses_are_named_in_the_warning_colour() {
+    let mut digest = lifelike::ple("PLE", 2, false, 7);
+    let clean = draw(Chart::Latency, Probe::Ple, &[&digest], Size::default()).unwrap();
+    assert!(!has(&clean, palette::VERMILLION));
+    let account = &mut digest.meta.probes.get_mut(&Probe::Ple).unwrap().account;
+    account.entries += 1104;
+    account.ring_full = 1100;
+    account.missed = 4;
+    let lossy = draw(Chart::Latency, Probe::Ple, &[&digest], Size::default()).unwrap();
+    assert!(has(&lossy, palette::VERMILLION));
+    let remarks = footer::remarks(&[&digest], Probe::Ple);
+    let texts: Vec<_> = remarks.iter().map(|remark| (remark.text.as_str(), remark.warning)).collect();
+    assert_eq!(
+        texts,
+        [
+            (
+                "host lab · Linux 6.12.48+deb12-cloud-amd64 · pause_interception by fentry · 510 events, 1,104 lost",
+                false
+            ),
+            ("Emulated time (QEMU TCG): shows the algorithms' cost, not hardware time", false),
+            ("PLE: 1,104 of 1,614 calls lost (ring buffer full 1,100, probe skipped by the kernel 4)", true),
+        ]
+    );
+}
+
+#[test]
+fn nothing_is_drawn_as_a_chart_that_says_so() {
+    draw_all("no-recording", &[]);
+    draw_all("no-events", &[&Digest::default()]);
+}
+
+#[test]
+fn strange_data_is_drawn_all_the_same() {
+    let label = "a label that goes on and on \u{1f980} \n\t with control characters, ".repeat(20);
+    let strange: Vec<Digest> = [
+        vec![0],
+        vec![u64::MAX],
+        vec![0, u64::MAX],
+        vec![5; 100_000],
+        (0..64).map(|bit| 1_u64 << bit).collect(),
+    ]
+    .into_iter()
+    .map(|values| {
+        let mut digest =
+            fixture::faults(&label, &[(Group::Searched, &values), (Group::LastUsed, &values[..1])]);
+        for value in values {
+            digest.translations.latency.add(value);
+            digest.translations.by_group.entry(Group::Iotlb).or_default().add(value);
+            digest.faults.by_length.entry(u32::try_from(value).unwrap_or(u32::MAX)).or_default().add(value);
+            digest.faults.visited.add(u32::try_from(value).unwrap_or(u32::MAX));
+            digest.ple.latency.add(value);
+            digest.ple.by_group.entry(Group::NoYield).or_default().add(value);
+            digest.windows.entry((crate::model::VmId(9), u32::MAX)).or_default().add(value, u32::MAX);
+        }
+        digest.meta.complete = false;
+        digest
+    })
+    .collect();
+    for digest in &strange {
+        draw_all("strange", &[digest]);
+    }
+    let all: Vec<&Digest> = strange.iter().collect();
+    draw_all("strange-all", &all);
+}
+
+#[test]
+fn figures_that_are_no_numbers_do_no_harm() {
+    for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -5.0, f64::MAX] {
+        let interval = Interval { value, low: value, high: value };
+        let quantiles = Quantiles { p50: value, p90: value, p99: value };
+        let mut digest =
+            fixture::replayed("a", &[(u32::MAX, 1)], &[("linear", &[(0, 1)]), ("unheard of", &[(7, 1)])]);
+        digest.faults.latency.add(5);
+        digest.faults.visited.add(5);
+        digest.faults.by_length.entry(5).or_default().add(5);
+        let replay = &mut digest.replays[0];
+        replay.latency_ns = quantiles;
+        replay.fit =
+            Some(Fit { intercept: interval, slope: interval, r_squared: value, events: 0, range: (9, 2) });
+        for engine in &mut replay.engines {
+            engine.visited_mean = value;
+            engine.ns_per_lookup = interval;
+            engine.predicted =
+                Some(Prediction { latency_ns: quantiles, median_ns: interval, extrapolates: true });
+        }
+        draw_all("no-numbers", &[&digest, &digest]);
+    }
+}

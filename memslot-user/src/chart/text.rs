@@ -1,0 +1,160 @@
+//! Figures as a person reads them.
+
+/// `value` rounded to so many significant digits.
+fn significant(value: f64, digits: i32) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "an exponent of a double")]
+    let exponent = value.abs().log10().floor() as i32;
+    let factor = 10f64.powi((digits - 1 - exponent).clamp(-300, 300));
+    (value * factor).round() / factor
+}
+
+/// Up to three significant digits, thousands separated, no trailing zeros: `12.3`, `1,230`, `0.05`.
+#[must_use]
+pub fn figure(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".into();
+    }
+    if value.abs() >= 1000.0 {
+        return grouped(&format!("{value:.0}"));
+    }
+    let rounded = significant(value, 3);
+    let digits = match rounded.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{rounded:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    grouped(if text == "-0" { "0" } else { text })
+}
+
+/// A whole number with its thousands separated: `6,152`.
+#[must_use]
+pub fn count(value: u64) -> String {
+    grouped(&value.to_string())
+}
+
+fn grouped(digits: &str) -> String {
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
+    let (whole, rest) = digits.split_once('.').map_or((digits, String::new()), |(a, b)| (a, format!(".{b}")));
+    let mut text = String::from(sign);
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + &rest
+}
+
+/// A time given in ns, to three digits, in the unit that leaves one to three of them before the point:
+/// `824 ns`, `4.00 µs`.
+#[must_use]
+pub fn time(ns: f64) -> String {
+    let (value, unit) = scaled(ns);
+    let digits = match value.abs() {
+        _ if unit == "ns" || !value.is_finite() => return format!("{} {unit}", figure(value)),
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{} {unit}", grouped(&format!("{value:.digits$}")))
+}
+
+/// The same without trailing zeros, for ticks: `4 µs`.
+#[must_use]
+pub fn tick(ns: f64) -> String {
+    if ns == 0.0 {
+        return "0".into();
+    }
+    let (value, unit) = scaled(ns);
+    format!("{} {unit}", figure(value))
+}
+
+fn scaled(ns: f64) -> (f64, &'static str) {
+    let ns = if ns.abs() < 1e12 { significant(ns, 3) } else { ns };
+    let (unit, scale) = match ns.abs() {
+        size if size < 1e3 => ("ns", 1.0),
+        size if size < 1e6 => ("µs", 1e3),
+        size if size < 1e9 => ("ms", 1e6),
+        _ => ("s", 1e9),
+    };
+    (ns / scale, unit)
+}
+
+/// A share of 0 to 1 as per cent; what is there but rounds to nothing is `<0.1 %`.
+#[must_use]
+pub fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.1 {
+        return "<0.1 %".into();
+    }
+    if percent < 100.0 && percent > 99.9 {
+        return ">99.9 %".into();
+    }
+    format!("{} %", figure(if percent < 10.0 { (percent * 10.0).round() / 10.0 } else { percent.round() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_the_unit_that_suits_them() {
+        for (ns, text) in [
+            (0.0, "0 ns"),
+            (1.0, "1 ns"),
+            (824.0, "824 ns"),
+            (999.6, "1.00 µs"),
+            (1000.0, "1.00 µs"),
+            (1024.0, "1.02 µs"),
+            (10_400.0, "10.4 µs"),
+            (99_960.0, "100 µs"),
+            (2_500_000.0, "2.50 ms"),
+            (1e9, "1.00 s"),
+            (1_234.6e9, "1,235 s"),
+            (u64::MAX as f64, "18,446,744,074 s"),
+        ] {
+            assert_eq!(time(ns), text, "{ns}");
+        }
+        assert_eq!(tick(4000.0), "4 µs");
+        assert_eq!(tick(2_500_000.0), "2.5 ms");
+        assert_eq!(time(f64::NAN), "– s");
+    }
+
+    #[test]
+    fn figures_have_three_digits_and_separated_thousands() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.0537, "0.054"),
+            (8.256, "8.26"),
+            (8.0, "8"),
+            (99.96, "100"),
+            (255.0, "255"),
+            (999.6, "1,000"),
+            (32_764.0, "32,764"),
+            (-1234.0, "-1,234"),
+            (-0.0001, "0"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(figure(value), text, "{value}");
+        }
+        assert_eq!(count(6152), "6,152");
+        assert_eq!(count(100), "100");
+        assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn shares_never_round_something_to_nothing_or_to_all() {
+        assert_eq!(share(0.0), "0 %");
+        assert_eq!(share(0.000_1), "<0.1 %");
+        assert_eq!(share(0.034), "3.4 %");
+        assert_eq!(share(0.34), "34 %");
+        assert_eq!(share(0.999_95), ">99.9 %");
+        assert_eq!(share(1.0), "100 %");
+    }
+}

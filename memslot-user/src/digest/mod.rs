@@ -1,0 +1,206 @@
+//! What one streamed pass over a recording leaves behind: the figures that charts, tables and
+//! `summary.json` share. Its size does not depend on the number of events.
+
+mod group;
+mod read;
+mod windows;
+
+pub use group::Group;
+pub use windows::{Span, Windows};
+
+use crate::model::{Fault, PleExit, Probe, SlotChange, SlotChangeKind, Translation, VmId};
+use crate::recording::{Meta, ProbeMeta};
+use crate::replay::{Lengths, ProbeReplay};
+use crate::stats::Sample;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The figures of one probe.
+#[derive(Clone, Debug, Default)]
+pub struct ProbeDigest {
+    /// Latency of every call, ns.
+    pub latency: Sample,
+    /// The same by what kind of call it was.
+    pub by_group: BTreeMap<Group, Sample>,
+    /// Nodes visited, of the calls that searched.
+    pub visited: Lengths,
+    /// Distinct nodes read, likewise.
+    pub touched: Lengths,
+    /// Latency by nodes visited, of the calls that searched.
+    pub by_length: BTreeMap<u32, Sample>,
+    /// Calls that searched, but whose walk could not be followed.
+    pub unknown_length: u64,
+}
+
+impl ProbeDigest {
+    fn add(&mut self, group: Group, latency: u64) {
+        self.latency.add(latency);
+        self.by_group.entry(group).or_default().add(latency);
+    }
+
+    /// Takes the figures of another recording of the same probe.
+    pub fn merge(&mut self, other: &Self) {
+        self.latency.merge(&other.latency);
+        for (group, sample) in &other.by_group {
+            self.by_group.entry(*group).or_default().merge(sample);
+        }
+        for (length, sample) in &other.by_length {
+            self.by_length.entry(*length).or_default().merge(sample);
+        }
+        for (into, from) in [(&mut self.visited, &other.visited), (&mut self.touched, &other.touched)] {
+            for (length, count) in &from.0 {
+                *into.0.entry(*length).or_default() += count;
+            }
+        }
+        self.unknown_length += other.unknown_length;
+    }
+}
+
+/// What the yields of the PLE exits came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Yields {
+    /// Calls of `yield_to`.
+    pub tried: u64,
+    /// Another vCPU was boosted.
+    pub boosted: u64,
+    /// The scheduler declined.
+    pub declined: u64,
+    /// Both run queues held one task.
+    pub undercommit: u64,
+}
+
+/// The figures of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Digest {
+    /// What the recording is called in charts and tables: its label, else its directory's name.
+    pub label: String,
+    /// Where it comes from.
+    pub meta: Meta,
+    /// `kvm_mmu_page_fault`
+    pub faults: ProbeDigest,
+    /// The PLE exit handler.
+    pub ple: ProbeDigest,
+    /// `translate_desc`
+    pub translations: ProbeDigest,
+    /// What the yields of the PLE exits came to.
+    pub yields: Yields,
+    /// PLE windows over time, by VM and vCPU.
+    pub windows: BTreeMap<(VmId, u32), Windows>,
+    /// Most slots that one address space of a VM held.
+    pub slots: Option<u64>,
+    /// Most regions of a vhost table that a translation searched.
+    pub regions: Option<u64>,
+    /// What the replays found.
+    pub replays: Vec<ProbeReplay>,
+    live_slots: BTreeMap<(VmId, u16), BTreeSet<i32>>,
+}
+
+impl Digest {
+    /// An empty one.
+    #[must_use]
+    pub fn new(label: String, meta: Meta) -> Self {
+        Self { label, meta, ..Self::default() }
+    }
+
+    /// Takes one fault.
+    pub fn add_fault(&mut self, fault: &Fault) {
+        self.faults.add(Group::of_fault(fault), fault.latency);
+        if !fault.class.searches() {
+            return;
+        }
+        match fault.length {
+            Some(length) => {
+                self.faults.visited.add(length.visited);
+                self.faults.touched.add(length.touched);
+                self.faults.by_length.entry(length.visited).or_default().add(fault.latency);
+            }
+            None => self.faults.unknown_length += 1,
+        }
+    }
+
+    /// Takes one PLE exit.
+    pub fn add_ple_exit(&mut self, exit: &PleExit) {
+        self.ple.add(Group::of_ple_exit(exit), exit.latency);
+        self.yields.tried += u64::from(exit.yields);
+        self.yields.boosted += u64::from(exit.boosted);
+        self.yields.declined += u64::from(exit.declined);
+        self.yields.undercommit += u64::from(exit.undercommit);
+        let windows = self.windows.entry((exit.vm, exit.vcpu)).or_default();
+        windows.add(exit.time, exit.window.0);
+        windows.add(exit.time.saturating_add(exit.latency), exit.window.1);
+    }
+
+    /// Takes one translation.
+    pub fn add_translation(&mut self, translation: &Translation) {
+        self.translations.add(Group::of_translation(translation), translation.latency);
+        self.regions = self.regions.max(Some(u64::from(translation.regions)));
+        match translation.length {
+            Some(length) => {
+                self.translations.visited.add(length.visited);
+                self.translations.touched.add(length.touched);
+                self.translations.by_length.entry(length.visited).or_default().add(translation.latency);
+            }
+            None => self.translations.unknown_length += 1,
+        }
+    }
+
+    /// Takes one change of a VM's slots, in order of time.
+    pub fn add_slot_change(&mut self, change: &SlotChange) {
+        let live = self.live_slots.entry((change.vm, change.as_id)).or_default();
+        match change.kind {
+            SlotChangeKind::Delete => live.remove(&change.slot.id),
+            SlotChangeKind::Snapshot { order: 0, .. } => {
+                live.clear();
+                live.insert(change.slot.id)
+            }
+            _ => live.insert(change.slot.id),
+        };
+        self.slots = self.slots.max(u64::try_from(live.len()).ok());
+    }
+
+    /// The figures of one probe.
+    #[must_use]
+    pub fn probe(&self, probe: Probe) -> &ProbeDigest {
+        match probe {
+            Probe::PageFault => &self.faults,
+            Probe::Ple => &self.ple,
+            Probe::Translate => &self.translations,
+        }
+    }
+
+    /// How the probe was attached and its counters, if it was asked for.
+    #[must_use]
+    pub fn probe_meta(&self, probe: Probe) -> Option<&ProbeMeta> {
+        self.meta.probes.get(&probe)
+    }
+
+    /// The replay of one probe's look-ups, if there was one.
+    #[must_use]
+    pub fn replay(&self, probe: Probe) -> Option<&ProbeReplay> {
+        self.replays.iter().find(|replay| replay.probe == probe)
+    }
+
+    /// How many slots or regions the probe's searches ran over, at most.
+    #[must_use]
+    pub fn size(&self, probe: Probe) -> Option<u64> {
+        match probe {
+            Probe::PageFault => self.slots,
+            Probe::Ple => None,
+            Probe::Translate => self.regions,
+        }
+    }
+
+    /// The label with the number of slots or regions, where that is known and the label lacks it.
+    #[must_use]
+    pub fn title(&self, probe: Probe) -> String {
+        let what = if probe == Probe::PageFault { "slots" } else { "regions" };
+        match self.size(probe) {
+            Some(size) if !self.label.contains(&size.to_string()) => {
+                format!("{} ({size} {what})", self.label)
+            }
+            _ => self.label.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
