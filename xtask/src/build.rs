@@ -69,9 +69,11 @@ fn binary_command(probes: &Path, target: &Path) -> Tool {
 }
 
 /// Removes what the outer Cargo or the user's shell would impose on an inner build.
+///
+/// `RUSTUP_TOOLCHAIN` stays: without it rustup's `rustc` would obey the `rust-toolchain` files of dependencies.
 pub(crate) fn clean(mut tool: Tool, names: impl Iterator<Item = OsString>) -> Tool {
     for name in names.filter_map(|name| name.into_string().ok()) {
-        let foreign = ["CARGO", "RUSTC", "RUSTFLAGS", "RUSTDOC", "RUSTUP_TOOLCHAIN", "MEMSLOT_EBPF_OBJECT"]
+        let foreign = ["CARGO", "RUSTC", "RUSTFLAGS", "RUSTDOC", "MEMSLOT_EBPF_OBJECT"]
             .iter()
             .any(|prefix| name.starts_with(prefix));
         if foreign && !KEPT.iter().any(|prefix| name.starts_with(prefix)) {
@@ -123,6 +125,6 @@ mod tests {
             tool = tool.env(name, "inherited");
         }
         let printed = clean(tool, names.into_iter().map(OsString::from)).text().unwrap();
-        assert_eq!(printed, "unset unset unset unset unset inherited");
+        assert_eq!(printed, "unset unset unset unset inherited inherited");
     }
 }

@@ -22,6 +22,9 @@ pub(crate) fn step<T>(what: &str, work: impl FnOnce() -> T) -> T {
     if let Some(spinner) = spinner {
         spinner.finish_and_clear();
     }
-    eprintln!("xtask: {what}: {} s", start.elapsed().as_secs());
+    let seconds = start.elapsed().as_secs();
+    if seconds > 0 {
+        eprintln!("xtask: {what}: {seconds} s");
+    }
     result
 }
