@@ -106,6 +106,31 @@ impl Tool {
         if status.success() { Ok(()) } else { Err(self.failure(&describe(status), "")) }
     }
 
+    /// Runs the command with the terminal's own streams and returns its exit code.
+    ///
+    /// # Errors
+    /// When it cannot be started, or was killed by a signal.
+    pub(crate) fn exit_code(&self) -> Result<i32> {
+        let mut command = self.command();
+        let status = self.spawn(&mut command)?.wait()?;
+        status.code().ok_or_else(|| self.failure(&describe(status), ""))
+    }
+
+    /// Runs the command and returns its exit code, standard output and standard error.
+    ///
+    /// # Errors
+    /// When it cannot be started, or was killed by a signal.
+    pub(crate) fn answer(&self) -> Result<(i32, String, String)> {
+        let mut command = self.command();
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| self.failure(&format!("could not be started: {error}"), ""))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        let code = output.status.code().ok_or_else(|| self.failure(&describe(output.status), ""))?;
+        Ok((code, text(&output.stdout), text(&output.stderr)))
+    }
+
     /// Runs the command silently and returns its standard output.
     ///
     /// # Errors

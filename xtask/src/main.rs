@@ -6,6 +6,7 @@ mod interrupt;
 mod lab;
 mod paths;
 mod progress;
+mod run;
 mod scratch;
 mod setup;
 
@@ -24,12 +25,14 @@ struct Cli {
 enum Command {
     Setup(setup::Args),
     Lab(lab::cli::Args),
+    Run(run::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Setup(args) => args.run(),
         Command::Lab(args) => args.run(),
+        Command::Run(args) => args.run(),
     };
     match result {
         Ok(code) => code,

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     out: PathBuf,
     /// Only the charts of this probe, even if it has no events; can be given several times
     #[arg(long, value_name = "PROBE")]
-    probe: Vec<ProbeName>,
+    probe: Vec<Probe>,
     /// Width of the charts in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = Size::default().width,
         value_parser = clap::value_parser!(u32).range(range(Size::WIDTHS)))]
@@ -44,28 +44,6 @@ pub(crate) struct Args {
 
 fn range(sizes: std::ops::RangeInclusive<u32>) -> std::ops::RangeInclusive<i64> {
     i64::from(*sizes.start())..=i64::from(*sizes.end())
-}
-
-/// A probe, on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum ProbeName {
-    /// `kvm_mmu_page_fault`
-    PageFault,
-    /// `pause_interception` or `handle_pause`
-    Ple,
-    /// vhost's `translate_desc`
-    Translate,
-}
-
-impl From<ProbeName> for Probe {
-    fn from(name: ProbeName) -> Self {
-        match name {
-            ProbeName::PageFault => Self::PageFault,
-            ProbeName::Ple => Self::Ple,
-            ProbeName::Translate => Self::Translate,
-        }
-    }
 }
 
 /// A chart that was written.
@@ -150,9 +128,7 @@ impl Args {
     fn wanted(&self, digests: &[&Digest]) -> Vec<(Probe, Chart)> {
         let all = |probe: Probe| Chart::of(probe).iter().map(move |chart| (probe, *chart));
         if !self.probe.is_empty() {
-            let asked = Probe::ALL
-                .into_iter()
-                .filter(|probe| self.probe.iter().any(|name| Probe::from(*name) == *probe));
+            let asked = Probe::ALL.into_iter().filter(|probe| self.probe.contains(probe));
             return asked
                 .flat_map(all)
                 .filter(|(probe, chart)| {

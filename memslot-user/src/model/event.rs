@@ -21,8 +21,11 @@ pub struct DeviceId(pub u32);
 pub struct TableId(pub u32);
 
 /// The three things that are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
 #[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
 pub enum Probe {
     /// `kvm_mmu_page_fault`
     PageFault,

@@ -276,6 +276,7 @@ impl Probes {
             btf: BTreeMap::new(),
             tracers: Vec::new(),
             kprobes: Vec::new(),
+            refused: None,
         };
         let mut functions = Vec::new();
         for target in TARGETS {
@@ -285,7 +286,11 @@ impl Probes {
             let report = attacher.attach(target);
             functions.push(report);
         }
-        let (tracers, kprobes) = (attacher.tracers, attacher.kprobes);
+        let (tracers, kprobes, refused) = (attacher.tracers, attacher.kprobes, attacher.refused);
+        // Refused everywhere: that is the reason, and not what each function has to say of it.
+        if let (true, Some(reason)) = (tracers.is_empty() && kprobes.is_empty(), refused) {
+            return Err(AttachError::Refused(reason));
+        }
         Ok(Self { tracers, kprobes, ebpf, functions, gaps })
     }
 
@@ -343,6 +348,8 @@ struct Attacher<'a> {
     btf: BTreeMap<String, Option<OwnedFd>>,
     tracers: Vec<Tracer>,
     kprobes: Vec<KprobeHandle>,
+    /// Why the kernel lets us load no program at all, if it said so.
+    refused: Option<String>,
 }
 
 impl Attacher<'_> {
@@ -444,6 +451,9 @@ impl Attacher<'_> {
             module: btf,
         };
         let program = sys::load_tracing(&request).map_err(|refused| {
+            if refusal::is_permission(&refused.error) {
+                self.refused = Some(refusal::explain(&refused.error));
+            }
             let log = if refused.log.is_empty() { String::new() } else { format!("\n{}", refused.log) };
             format!("{}{log}", refusal::explain(&refused.error))
         })?;
@@ -462,7 +472,12 @@ impl Attacher<'_> {
                 .and_then(|program| program.try_into().ok())
                 .ok_or_else(|| format!("the embedded probes have no program {}", pair.kprobe))?;
             if program.fd().is_err() {
-                program.load().map_err(|error| explain(&error))?;
+                program.load().map_err(|error| {
+                    if io_cause(&error).is_some_and(refusal::is_permission) {
+                        self.refused = Some(explain(&error));
+                    }
+                    explain(&error)
+                })?;
             }
             for name in &found.names {
                 let link = program.attach(name, 0).and_then(|id| program.take_link(id));

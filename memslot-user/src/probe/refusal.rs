@@ -43,6 +43,13 @@ impl Circumstances {
             Some(libc::EINVAL | ENOTSUPP) => {
                 format!("this kernel does not support what the probe needs ({error})")
             }
+            Some(libc::ENOENT) => {
+                "this kernel has no kprobes (CONFIG_KPROBE_EVENTS); use a distribution's kernel".to_owned()
+            }
+            Some(libc::E2BIG) => {
+                "this kernel's verifier gave the probe up as too complex; please report the kernel's version"
+                    .to_owned()
+            }
             _ => format!("the kernel refused the probe ({error})"),
         }
     }
@@ -69,6 +76,11 @@ impl Circumstances {
 /// The word in brackets: `none [integrity] confidentiality`.
 fn chosen(text: &str) -> Option<String> {
     Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
+}
+
+/// Does the error say that we may not, rather than that it cannot be done?
+pub(super) fn is_permission(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
 }
 
 /// One sentence on why bpf(2) failed, with the remedy.

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     force: bool,
     /// What to measure
     #[arg(short, long, value_delimiter = ',', default_values = ["page_fault", "ple", "translate"])]
-    probe: Vec<ProbeName>,
+    probe: Vec<Probe>,
     /// How to attach
     #[arg(long, value_enum, default_value_t)]
     attach: Preference,
@@ -56,24 +56,6 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum ProbeName {
-    PageFault,
-    Ple,
-    Translate,
-}
-
-impl From<ProbeName> for Probe {
-    fn from(name: ProbeName) -> Self {
-        match name {
-            ProbeName::PageFault => Self::PageFault,
-            ProbeName::Ple => Self::Ple,
-            ProbeName::Translate => Self::Translate,
-        }
-    }
-}
-
 /// Largest ring: 2 GiB is the kernel's own bound.
 const MAX_RING_MIB: u32 = 1024;
 
@@ -89,7 +71,7 @@ impl Args {
         {
             bail!("there is no process {pid}; `memslot record` without --vm records every VM");
         }
-        let probes: BTreeSet<Probe> = self.probe.iter().copied().map(Probe::from).collect();
+        let probes: BTreeSet<Probe> = self.probe.iter().copied().collect();
         let options = Options { probes, preference: self.attach, ring_bytes: self.ring_size << 20 };
         let probes = Probes::attach(&options).context("nothing can be recorded on this host")?;
         let mut session = Session::start(probes, &options, &self)?;

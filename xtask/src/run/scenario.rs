@@ -1,0 +1,84 @@
+//! What is recorded when there is no VM to record: the cases that the mailing-list threads argued about.
+
+use crate::command::Tool;
+use std::fmt::Write as _;
+
+/// A workload and the name of its recording.
+pub(super) struct Scenario {
+    /// Label and folder name.
+    pub(super) label: &'static str,
+    /// What is going on, for the progress line.
+    pub(super) what: &'static str,
+    /// Arguments of `memslot workload`.
+    arguments: &'static str,
+}
+
+/// Slots and regions at 3, 53 and 509; vCPUs that spin alone and four to a CPU.
+pub(super) const SCENARIOS: &[Scenario] = &[
+    scenario("slots-3", "faults with 3 slots", "slots --slots 3 --accesses 2500 --rounds 4 --mmio 5 --gap 5"),
+    scenario(
+        "slots-53",
+        "faults with 53 slots",
+        "slots --slots 53 --order shuffled --accesses 2500 --rounds 4 --mmio 5 --gap 5",
+    ),
+    scenario(
+        "slots-509",
+        "faults with 509 slots",
+        "slots --slots 509 --order shuffled --accesses 2500 --rounds 4 --mmio 5 --gap 5",
+    ),
+    scenario("ple-undercommit", "PLE exits, a vCPU to a CPU", "ple --undercommit --pauses 1500"),
+    scenario("ple-overcommit", "PLE exits, four vCPUs to a CPU", "ple --overcommit --pauses 1500"),
+    scenario("regions-3", "translations with 3 regions", "vhost --regions 3 --kicks 10"),
+    scenario("regions-53", "translations with 53 regions", "vhost --regions 53 --order shuffled --kicks 10"),
+    scenario(
+        "regions-509",
+        "translations with 509 regions",
+        "vhost --regions 509 --order shuffled --kicks 10",
+    ),
+];
+
+const fn scenario(label: &'static str, what: &'static str, arguments: &'static str) -> Scenario {
+    Scenario { label, what, arguments }
+}
+
+impl Scenario {
+    /// The command that records it on this host.
+    pub(super) fn record(&self, memslot: &str, folder: &str) -> Tool {
+        let output = format!("{folder}/{}", self.label);
+        Tool::new(memslot)
+            .args(["record", "--output", &output, "--label", self.label, "--", memslot, "workload"])
+            .args(self.arguments.split(' '))
+    }
+}
+
+/// The shell script that records every scenario in the lab; its exit code is the worst of theirs.
+pub(super) fn script() -> String {
+    let mut script = String::from("worst=0\ncd \"$LAB_OUT\" || exit 2\n");
+    for scenario in SCENARIOS {
+        let command = scenario.record("memslot", ".").command_line();
+        let _ = writeln!(
+            script,
+            "echo 'recording {}'\n{command} >/dev/null\ncode=$?\n[ $code -gt $worst ] && worst=$code",
+            scenario.what
+        );
+    }
+    script.push_str("exit $worst\n");
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SCENARIOS, script};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_scenario_has_a_recording_of_its_own_and_a_line_in_the_script() {
+        let labels: BTreeSet<_> = SCENARIOS.iter().map(|scenario| scenario.label).collect();
+        assert_eq!(labels.len(), SCENARIOS.len());
+        let script = script();
+        for scenario in SCENARIOS {
+            let line = format!("--label {} -- memslot workload {} >", scenario.label, scenario.arguments);
+            assert_eq!(script.matches(&line).count(), 1, "{line} in\n{script}");
+        }
+    }
+}
