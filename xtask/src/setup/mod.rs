@@ -187,3 +187,29 @@ fn verify() -> Result<()> {
     eprintln!("xtask: all is there");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_root_the_commands_to_type_are_shown() {
+        let steps = vec![Step::Update, Step::Install(vec!["busybox-static", "kmod"]), Step::Linker];
+        let error = unprivileged(steps).unwrap_err();
+        assert!(error.is::<NoPrivilege>());
+        let apt = "env DEBIAN_FRONTEND=noninteractive apt-get --option DPkg::Lock::Timeout=120";
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "this needs root, and there is no sudo to be had. As root, type\n    {apt} update\n    {apt} --option \
+                 Dpkg::Options::=--force-confold install --yes --no-install-recommends busybox-static kmod\n\
+                 then run `cargo xtask setup` again."
+            )
+        );
+    }
+
+    #[test]
+    fn without_root_what_needs_none_is_still_done() {
+        assert_eq!(unprivileged(vec![Step::Linker]).unwrap(), [Step::Linker]);
+    }
+}

@@ -53,9 +53,10 @@ pub(crate) fn find() -> Result<Toolchain, String> {
 /// The command by which rustup gets what is missing, if rustup is there.
 pub(crate) fn rustup_command() -> Option<Tool> {
     crate::command::find_program("rustup")?;
+    let rustup = Tool::new("rustup").env_remove("RUST_BACKTRACE");
     let tool = match nightlies().first() {
-        Some(nightly) => rustup().args(["component", "add", "rust-src", "--toolchain", nightly]),
-        None => rustup().args([
+        Some(nightly) => rustup.args(["component", "add", "rust-src", "--toolchain", nightly]),
+        None => rustup.args([
             "toolchain",
             "install",
             "nightly",
@@ -68,8 +69,8 @@ pub(crate) fn rustup_command() -> Option<Tool> {
     Some(tool.silence_limit(SILENCE))
 }
 
+/// For looking, which must not download anything.
 fn rustup() -> Tool {
-    // Looking must not download anything.
     Tool::new("rustup").env("RUSTUP_AUTO_INSTALL", "0")
 }
 
