@@ -9,6 +9,7 @@ mod progress;
 mod run;
 mod scratch;
 mod setup;
+mod test;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ enum Command {
     Setup(setup::Args),
     Lab(lab::cli::Args),
     Run(run::Args),
+    Test(test::Args),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Setup(args) => args.run(),
         Command::Lab(args) => args.run(),
         Command::Run(args) => args.run(),
+        Command::Test(args) => args.run(),
     };
     match result {
         Ok(code) => code,

@@ -1,7 +1,6 @@
 //! `memslot doctor`: attaches every probe for a moment and says what became of it.
 
 use anyhow::Context;
-use comfy_table::{ContentArrangement, Table, presets};
 use memslot::{
     model::Probe,
     probe::{FunctionReport, Gaps, Options, Preference, Probes},
@@ -108,31 +107,27 @@ impl Args {
 }
 
 fn text(report: &Report) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["probe", "status", "attach", "notes"]);
+    let mut text = format!("Linux {}\n\n", report.kernel);
     for (probe, judged) in &report.probes {
         let status = match judged.status {
             Status::Available => "available",
             Status::Degraded => "degraded",
             Status::Missing => "missing",
         };
-        let attach = judged.attach.map_or("-", AttachKind::name);
-        table.add_row([probe.name(), status, attach, &judged.notes.join("\n")]);
+        let attach = judged.attach.map(|kind| format!("by {}", kind.name())).unwrap_or_default();
+        let line = format!("{:<11} {status:<10} {attach}", probe.name());
+        text.push_str(line.trim_end());
+        text.push('\n');
+        for note in &judged.notes {
+            text.push_str(&format!("    {}\n", note.replace('\n', "\n      ")));
+        }
     }
-    let mut functions = Table::new();
-    functions.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    functions.set_header(["function", "for", "attached by"]);
-    for function in &report.functions {
-        let attached = function.attached.map_or("-", AttachKind::name);
-        functions.add_row([function.function.as_str(), &function.purpose, attached]);
-    }
-    format!("Linux {}\n\n{table}\n\n{functions}\n", report.kernel)
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Status, judge};
+    use super::{Report, Status, judge, text};
     use memslot::{
         model::Probe,
         probe::{FunctionReport, Gaps},
@@ -157,6 +152,17 @@ mod tests {
         let lost = function(None, Some("inlined"), Some("yields are not counted"));
         assert_eq!(judged(&[essential.clone(), lost]), Status::Degraded);
         assert_eq!(judged(&[function(None, Some("not loaded"), None)]), Status::Missing);
+        let report = Report {
+            schema: 1,
+            kernel: "6.1".into(),
+            probes: [(
+                Probe::Ple,
+                judge(Probe::Ple, &[function(None, Some("not loaded"), None)], &Gaps::default()),
+            )]
+            .into(),
+            functions: Vec::new(),
+        };
+        assert_eq!(text(&report), "Linux 6.1\n\nple         missing\n    f: not loaded\n");
         let gaps = Gaps { window: Some("no BTF".into()), ..Gaps::default() };
         assert_eq!(judge(Probe::Ple, &[essential], &gaps).status, Status::Degraded);
     }

@@ -46,6 +46,7 @@ exec 3>/dev/vport0p3
 load /lab/order
 cat /lab/complaints >&3
 ip link set lo up
+hostname memslot-lab
 
 # Straight into the port: what the command has written before it crashes the kernel is with the host by then. The price
 # is that /dev/stdout cannot be opened a second time (a port has one opener, the kernel says EBUSY).

@@ -151,16 +151,18 @@ impl Machine<'_> {
         let mut arguments: Vec<OsString> = Vec::new();
         let mut add = |words: &str| arguments.extend(words.split(' ').map(OsString::from));
         add("-nodefaults -no-user-config -display none -no-reboot -nic none");
+        // A recording names the maker of its machine, and so says what kind of time its times are.
         match self.mode {
-            Mode::Kvm => add("-accel kvm -cpu host"),
+            Mode::Kvm => add("-accel kvm -cpu host -smbios type=1,manufacturer=KVM"),
             // `thread=multi` breaks kernels while probes are toggled. The two pause features are what KVM looks at
             // before it intercepts PAUSE; QEMU warns that it does not emulate them, but exits on every PAUSE.
             Mode::Emulated => {
-                add("-accel tcg,thread=single");
+                add("-accel tcg,thread=single -smbios type=1,manufacturer=QEMU-TCG");
                 add("-cpu max,+pause-filter,+pfthreshold,x-force-features=on");
             }
             Mode::Exact => {
                 add("-accel tcg,thread=single -icount shift=0,sleep=off");
+                add("-smbios type=1,manufacturer=QEMU-TCG-icount");
                 add("-cpu max,+pause-filter,+pfthreshold,x-force-features=on");
                 add("-seed 1 -rtc base=2024-01-01T00:00:00,clock=vm");
             }

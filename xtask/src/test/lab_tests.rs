@@ -1,0 +1,104 @@
+//! Tests that boot a kernel. Both kernels run at once, each on a CPU of its own.
+
+use super::cargo;
+use crate::{
+    lab::{self, Accelerator, KernelChoice, Request, Series, selftest},
+    paths,
+};
+use anyhow::{Context, Result, anyhow, ensure};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    thread,
+};
+
+const SERIES: [Series; 2] = [Series::V6_1, Series::V6_12];
+
+/// Makes the recordings that `memslot-user/tests/lab.rs` checks.
+const RECORDINGS: &str = include_str!("recordings.sh");
+/// Provokes the errors that users meet, and checks what is said.
+const TROUBLE: &str = include_str!("trouble.sh");
+
+/// Does `work` for both kernels at once; the first error of each kernel is reported.
+fn on_both(work: impl Fn(KernelChoice) -> Result<()> + Sync) -> Result<()> {
+    let results: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = SERIES
+            .into_iter()
+            .map(|series| {
+                let kernel = KernelChoice::Series(series);
+                let name = kernel.to_string();
+                (name, scope.spawn(|| work(kernel)))
+            })
+            .collect();
+        threads.into_iter().map(|(name, thread)| (name, thread.join())).collect()
+    });
+    let mut errors = Vec::new();
+    for (name, result) in results {
+        match result {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => errors.push(format!("{name}: {error:#}")),
+            Err(_) => errors.push(format!("{name}: the test panicked")),
+        }
+    }
+    ensure!(errors.is_empty(), "{}", errors.join("\n"));
+    Ok(())
+}
+
+pub(super) fn lab_itself() -> Result<()> {
+    on_both(|kernel| selftest::run(&kernel))
+}
+
+fn folder(kernel: &KernelChoice) -> PathBuf {
+    paths::target().join("test/recordings").join(kernel.to_string().replace(['/', ' '], "_"))
+}
+
+/// Runs a script in the guest; its output is shown only when it fails.
+fn script(kernel: &KernelChoice, memslot: &Path, text: &str, out: Option<PathBuf>) -> Result<()> {
+    let mut request = Request::new(kernel.clone(), ["sh", "-c", text].map(str::to_owned).to_vec());
+    // Under KVM the CPU's own PAUSE filter would decide how many exits there are.
+    request.accelerator = Accelerator::Tcg;
+    request.memslot = Some(memslot.to_owned());
+    request.out = out;
+    let outcome = lab::run(&request, &mut io::sink())?;
+    ensure!(
+        outcome.exit_code == 0,
+        "exit code {} in the guest, which said\n{}",
+        outcome.exit_code,
+        outcome.output
+    );
+    Ok(())
+}
+
+pub(super) fn probes(memslot: &Path) -> Result<()> {
+    on_both(|kernel| {
+        let folder = folder(&kernel);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+        script(&kernel, memslot, RECORDINGS, Some(folder))
+    })?;
+    for series in SERIES {
+        let kernel = KernelChoice::Series(series);
+        println!("{kernel}:");
+        cargo()
+            .env("MEMSLOT_LAB", folder(&kernel))
+            .args([
+                "test",
+                "--package",
+                "memslot-user",
+                "--locked",
+                "--quiet",
+                "--test",
+                "lab",
+                "--",
+                "--ignored",
+            ])
+            .run()
+            .map_err(|error| anyhow!("recordings of {kernel}: {error:#}"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn trouble(memslot: &Path) -> Result<()> {
+    on_both(|kernel| script(&kernel, memslot, TROUBLE, None))
+}
