@@ -69,7 +69,12 @@ impl Case {
                 "{}: {function}",
                 self.name
             );
-            assert_eq!(account.lost() + account.nested + account.no_start, 0, "{}: {account:?}", self.name);
+            assert_eq!(
+                account.lost() + account.no_start + account.unfinished(),
+                0,
+                "{}: {account:?}",
+                self.name
+            );
             assert_eq!(account.walk_failed + account.walk_truncated, 0, "{}: {account:?}", self.name);
             assert!(seen.note.is_none(), "{}: {:?}", self.name, seen.note);
         }
