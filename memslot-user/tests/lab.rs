@@ -137,10 +137,16 @@ fn faults_on_ram_are_counted_and_searched_as_the_kernel_does() {
             case.name
         );
         case.assert_lengths(Probe::PageFault, faults.len() as u64);
-        // Nothing but RAM faults: the last-used slot is always that of the fault before.
+        // Nothing but RAM faults: the last-used slot is that of the fault before, except after the HLT that
+        // ends a round, which this CPU has KVM decode: it fetches the code from slot 0.
+        let mut fetches = 0;
         for pair in faults.windows(2) {
-            assert_eq!(pair[1].last_used, pair[0].slot, "{}", case.name);
+            if pair[1].last_used != pair[0].slot {
+                assert_eq!(pair[1].last_used, Some(0), "{}", case.name);
+                fetches += 1;
+            }
         }
+        assert!(fetches < number(&case.workload, "rounds"), "{}: {fetches}", case.name);
     });
 }
 

@@ -78,7 +78,9 @@ fn leave() {
     };
     let Some(latency) = task.ple.finish(probe::PLE, end) else { return };
     task.ple.event.latency = latency;
-    task.ple.event.window_after = window(task.vcpu).unwrap_or(0);
+    if task.ple.event.on_spin == u64::MAX {
+        task.ple.event.window_after = window(task.vcpu).unwrap_or(0);
+    }
     emit(probe::PLE, &task.ple.event);
 }
 
@@ -89,6 +91,9 @@ fn enter_on_spin() {
     if let Some(task) = task::current()
         && task.ple.is_active()
     {
+        // The handler has grown the window; when it returns, the vCPU may have been scheduled out and in,
+        // which shrinks it.
+        task.ple.event.window_after = window(task.vcpu).unwrap_or(0);
         task.on_spin = now();
     }
 }
