@@ -63,12 +63,16 @@ expect 0 '"ended_by": "signal"' cat interrupted/meta.json
 expect 0 '"complete": true' memslot summary --json --no-replay interrupted
 free "Ctrl-C"
 
-memslot record -o killed >/tmp/said 2>&1 &
+memslot record -o killed -- memslot workload slots --slots 300 --accesses 20000 --rounds 50 >/tmp/said 2>&1 &
 recorder=$!
-until [ -s killed/faults.arrow ]; do sleep 0.05; done
+# Until a batch of faults has been written behind the table's head.
+until [ "$(wc -c <killed/faults.arrow 2>/dev/null || echo 0)" -gt 20000 ]; do sleep 0.05; done
 kill -9 $recorder
 wait $recorder
-expect 1 'killed' memslot summary --no-replay killed
+# The workload outlives its recorder by a moment.
+until [ "$(held)" = "$before" ]; do sleep 0.05; killall -q memslot-slots; done
+expect 1 'page_fault *fentry' memslot summary --no-replay killed
+expect 1 '[1-9][0-9]*,[0-9][0-9][0-9]' memslot summary --no-replay killed
 free "kill -9"
 
 (sleep 2; echo >&8; exec 8>&-) &
