@@ -9,6 +9,7 @@ pub mod chart;
 pub mod digest;
 pub mod engine;
 pub mod model;
+pub mod ple;
 pub mod probe;
 pub mod recording;
 pub mod replay;
