@@ -10,13 +10,24 @@ fn main() {
         println!("cargo::rerun-if-changed={object}");
         println!("cargo::rustc-cfg=memslot_probes");
     }
-    println!("cargo::rerun-if-changed=../.git/HEAD");
-    let revision = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output().ok();
-    let revision = revision.filter(|output| output.status.success()).map(|output| output.stdout);
-    let revision = revision.and_then(|text| String::from_utf8(text).ok()).unwrap_or_default();
-    let version = env!("CARGO_PKG_VERSION");
-    match revision.trim() {
-        "" => println!("cargo::rustc-env=MEMSLOT_VERSION={version}"),
-        revision => println!("cargo::rustc-env=MEMSLOT_VERSION={version} ({revision})"),
+    // A branch's commits change its log; neither file is there in a source archive.
+    for name in ["HEAD", "logs/HEAD"] {
+        if let Some(path) = git(&["rev-parse", "--git-path", name])
+            && Path::new(&path).is_file()
+        {
+            println!("cargo::rerun-if-changed={path}");
+        }
     }
+    let version = env!("CARGO_PKG_VERSION");
+    match git(&["rev-parse", "--short=12", "HEAD"]) {
+        None => println!("cargo::rustc-env=MEMSLOT_VERSION={version}"),
+        Some(revision) => println!("cargo::rustc-env=MEMSLOT_VERSION={version} ({revision})"),
+    }
+}
+
+/// What git says, where there is git and a repository.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
 }

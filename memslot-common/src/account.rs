@@ -28,20 +28,18 @@ pub mod count {
     pub const EMITTED: u32 = 2;
     /// The ring buffer was full; the event is lost.
     pub const RING_FULL: u32 = 3;
-    /// A call inside a call of the same task; the outer one is measured.
-    pub const NESTED: u32 = 4;
     /// A start was found whose return never came (a missed kretprobe).
-    pub const RETURN_LOST: u32 = 5;
+    pub const RETURN_LOST: u32 = 4;
     /// A return without a start: the call began before the probe was attached, or its entry was missed.
-    pub const NO_START: u32 = 6;
+    pub const NO_START: u32 = 5;
     /// No memory for the task's start record.
-    pub const START_FULL: u32 = 7;
+    pub const START_FULL: u32 = 6;
     /// The clock at the return was before the clock at the entry.
-    pub const CLOCK_BACK: u32 = 8;
+    pub const CLOCK_BACK: u32 = 7;
     /// The walk met memory that could not be read.
-    pub const WALK_FAILED: u32 = 9;
+    pub const WALK_FAILED: u32 = 8;
     /// The walk was longer than its bound.
-    pub const WALK_TRUNCATED: u32 = 10;
+    pub const WALK_TRUNCATED: u32 = 9;
     /// Columns of a row (a power of two, so that the index needs no multiplication).
     pub const COUNT: u32 = 16;
 }

@@ -120,7 +120,8 @@ record! {
         pub vcpu: u32,
         /// PLE window at entry: PAUSEs (AMD) or TSC cycles (Intel).
         pub window_before: u32,
-        /// PLE window at return.
+        /// PLE window once the handler has grown it: where it calls `kvm_vcpu_on_spin`, or at return where
+        /// that was not seen.
         pub window_after: u32,
         /// Calls of `yield_to` inside the exit.
         pub yields: u16,

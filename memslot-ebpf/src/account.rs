@@ -10,8 +10,8 @@ static COUNTERS: PerCpuArray<u64> = PerCpuArray::with_max_entries(probe::COUNT *
 #[inline(always)]
 pub fn add(probe: u32, count: u32) -> u64 {
     let Some(counter) = COUNTERS.get_ptr_mut(index(probe, count)) else { return 0 };
-    // SAFETY: the verifier knows the pointer as a live map value; it is this CPU's own, and
-    // programs of one CPU do not preempt each other between the read and the write.
+    // SAFETY: the verifier knows the pointer as a live map value of this CPU. Only under full preemption
+    // could another task's program come between the read and the write, and a count would be off by one.
     unsafe {
         let before = *counter;
         *counter = before + 1;

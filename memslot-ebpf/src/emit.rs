@@ -9,11 +9,10 @@ use memslot_common::account::count;
 static EVENTS: RingBuf = RingBuf::with_byte_size(1 << 24, 0);
 
 /// Hands a record to the user side, which polls: waking it would cost the probed path an interrupt.
+/// False, and counted, where the ring was full.
 #[inline(always)]
-pub fn emit<T: 'static>(probe: u32, record: &T) {
-    let what = match EVENTS.output::<T>(record, u64::from(BPF_RB_NO_WAKEUP)) {
-        Ok(()) => count::EMITTED,
-        Err(_) => count::RING_FULL,
-    };
-    account::add(probe, what);
+pub fn emit<T: 'static>(probe: u32, record: &T) -> bool {
+    let emitted = EVENTS.output::<T>(record, u64::from(BPF_RB_NO_WAKEUP)).is_ok();
+    account::add(probe, if emitted { count::EMITTED } else { count::RING_FULL });
+    emitted
 }

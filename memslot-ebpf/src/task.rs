@@ -5,7 +5,6 @@
 
 use crate::{account, kernel::RegionWalk};
 use aya_ebpf::{
-    EbpfContext,
     bindings::{BPF_F_NO_PREALLOC, BPF_LOCAL_STORAGE_GET_F_CREATE, bpf_map_type::BPF_MAP_TYPE_TASK_STORAGE},
     helpers::generated::{bpf_get_current_task_btf, bpf_ktime_get_ns, bpf_task_storage_get},
     macros::btf_map,
@@ -21,14 +20,10 @@ use memslot_common::{
 pub struct Call<T: 'static> {
     /// The record, filled at entry as far as is known.
     pub event: T,
-    /// Address of the entry's context on the kernel stack, to tell a nested call from a lost return.
-    frame: u64,
     /// Time of entry, ns.
     start: u64,
     /// 1 = in flight.
-    active: u32,
-    /// Calls nested in this one.
-    depth: u32,
+    active: u64,
 }
 
 /// Everything kept for a task.
@@ -103,25 +98,17 @@ pub fn now() -> u64 {
 }
 
 impl<T> Call<T> {
-    /// Begins a call, unless it is nested in one of the same function, which is then the one measured.
+    /// Begins a call.
     ///
-    /// The kernel stack grows downwards: an entry below the one on record is nested in it, any other
-    /// means that the return of the one on record never came.
+    /// None of the measured functions calls itself, so a call that is still on record is one whose return
+    /// never came: a kretprobe that the kernel had no instance for, or another tool that attached to the
+    /// function while it ran.
     #[inline(always)]
-    pub fn begin<C: EbpfContext>(&mut self, probe: u32, context: &C) -> bool {
-        let frame = context.as_ptr() as u64;
+    pub fn begin(&mut self, probe: u32) {
         if self.active != 0 {
-            if frame < self.frame {
-                self.depth += 1;
-                account::add(probe, count::NESTED);
-                return false;
-            }
             account::add(probe, count::RETURN_LOST);
         }
-        self.frame = frame;
         self.active = 1;
-        self.depth = 0;
-        true
     }
 
     /// Starts the clock: the last thing that an entry does.
@@ -142,10 +129,6 @@ impl<T> Call<T> {
     pub fn finish(&mut self, probe: u32, end: u64) -> Option<u64> {
         if self.active == 0 {
             account::add(probe, count::NO_START);
-            return None;
-        }
-        if self.depth > 0 {
-            self.depth -= 1;
             return None;
         }
         self.active = 0;

@@ -6,12 +6,34 @@ mod cmd;
 use clap::Parser;
 use std::process::ExitCode;
 
+/// The text without the numbers that the standard library adds to system errors: the words say it.
+fn without_errno(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(')'));
+    }
+    plain
+}
+
 fn main() -> ExitCode {
     match cli::Cli::parse().run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("memslot: {error:#}");
+            eprintln!("memslot: {}", without_errno(&format!("{error:#}")));
             ExitCode::from(2)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_errno;
+
+    #[test]
+    fn numbers_of_errors_are_left_out_wherever_they_stand() {
+        assert_eq!(without_errno("a: gone (os error 2)"), "a: gone");
+        assert_eq!(without_errno("a (b: gone (os error 28)); c (os error 1)"), "a (b: gone); c");
+        assert_eq!(without_errno("nothing"), "nothing");
     }
 }

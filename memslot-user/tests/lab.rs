@@ -69,7 +69,12 @@ impl Case {
                 "{}: {function}",
                 self.name
             );
-            assert_eq!(account.lost() + account.nested + account.no_start, 0, "{}: {account:?}", self.name);
+            assert_eq!(
+                account.lost() + account.no_start + account.unfinished(),
+                0,
+                "{}: {account:?}",
+                self.name
+            );
             assert_eq!(account.walk_failed + account.walk_truncated, 0, "{}: {account:?}", self.name);
             assert!(seen.note.is_none(), "{}: {:?}", self.name, seen.note);
         }
@@ -132,10 +137,16 @@ fn faults_on_ram_are_counted_and_searched_as_the_kernel_does() {
             case.name
         );
         case.assert_lengths(Probe::PageFault, faults.len() as u64);
-        // Nothing but RAM faults: the last-used slot is always that of the fault before.
+        // Nothing but RAM faults: the last-used slot is that of the fault before, except after the HLT that
+        // ends a round, which this CPU has KVM decode: it fetches the code from slot 0.
+        let mut fetches = 0;
         for pair in faults.windows(2) {
-            assert_eq!(pair[1].last_used, pair[0].slot, "{}", case.name);
+            if pair[1].last_used != pair[0].slot {
+                assert_eq!(pair[1].last_used, Some(0), "{}", case.name);
+                fetches += 1;
+            }
         }
+        assert!(fetches < number(&case.workload, "rounds"), "{}: {fetches}", case.name);
     });
 }
 

@@ -6,6 +6,25 @@ use crate::{paths, progress};
 use anyhow::{Result, ensure};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Build `memslot` as one static binary with the probes inside, and print its path
+///
+/// It runs on any x86-64 Linux host without Rust: copy it there.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+impl Args {
+    /// Sets up and builds.
+    ///
+    /// # Errors
+    /// What failed.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        setup::ensure()?;
+        println!("{}", static_binary(&probes()?)?.display());
+        Ok(ExitCode::SUCCESS)
+    }
+}
 
 const BPF_TARGET: &str = "bpfel-unknown-none";
 const HOST_TARGET: &str = "x86_64-unknown-linux-gnu";

@@ -25,6 +25,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Setup(setup::Args),
+    Build(build::Args),
     Lab(lab::cli::Args),
     Run(run::Args),
     Test(test::Args),
@@ -33,6 +34,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Setup(args) => args.run(),
+        Command::Build(args) => args.run(),
         Command::Lab(args) => args.run(),
         Command::Run(args) => args.run(),
         Command::Test(args) => args.run(),

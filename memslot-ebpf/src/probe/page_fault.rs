@@ -3,7 +3,8 @@
 //! The search is followed at entry, before the kernel makes it: the function overwrites the vCPU's
 //! last-used slot. A reserved-bit fault means a cached MMIO entry, which the kernel emulates without
 //! a search, unless the entry is of an older generation (`check_mmio_spte`): then it goes on to
-//! `kvm_tdp_page_fault`, and the search that was followed at entry counts.
+//! `kvm_tdp_page_fault`, and the search that was followed at entry counts. (Where the entry was zapped in
+//! between, the guest only tries again; that too is no search.)
 
 use crate::{
     account,
@@ -35,9 +36,7 @@ fn enter<C: EbpfContext>(context: &C, vcpu: u64, gpa: u64, error_code: u64) {
         account::add(probe::PAGE_FAULT, count::START_FULL);
         return;
     };
-    if !task.fault.begin(probe::PAGE_FAULT, context) {
-        return;
-    }
+    task.fault.begin(probe::PAGE_FAULT);
     task.searched = 0;
     let event = &mut task.fault.event;
     event.kind = kind::FAULT;
@@ -80,11 +79,13 @@ fn describe(vcpu: u64, event: &mut Fault) -> Result<Walk, Unreadable> {
     event.as_id = 0;
     event.kvm = 0;
     event.vcpu = u32::MAX;
+    if setting!(vcpu_kvm) != ABSENT {
+        event.kvm = read(vcpu + u64::from(setting!(vcpu_kvm)))?;
+        event.vcpu = read(vcpu + u64::from(setting!(vcpu_id)))?;
+    }
     if setting!(walk_slots) == 0 {
         return Ok(Walk::Done);
     }
-    event.kvm = read(vcpu + u64::from(setting!(vcpu_kvm)))?;
-    event.vcpu = read(vcpu + u64::from(setting!(vcpu_id)))?;
     if setting!(vcpu_mmu) != ABSENT {
         let mmu: u64 = read(vcpu + u64::from(setting!(vcpu_mmu)))?;
         let role: u32 = read(mmu + u64::from(setting!(mmu_root_role)))?;

@@ -8,14 +8,13 @@ use crate::{
     task::{self, now},
 };
 use aya_ebpf::{
-    EbpfContext,
     helpers::bpf_get_smp_processor_id,
     macros::{fentry, fexit, kprobe, kretprobe},
     programs::{FEntryContext, FExitContext, ProbeContext, RetProbeContext},
 };
 use memslot_common::{
     account::{count, probe},
-    event::kind,
+    event::{PleExit, kind},
     settings::ABSENT,
 };
 
@@ -37,15 +36,13 @@ fn window(vcpu: u64) -> Result<u32, Unreadable> {
 }
 
 #[inline(always)]
-fn enter<C: EbpfContext>(context: &C, vcpu: u64) {
+fn enter(vcpu: u64) {
     account::add(probe::PLE, count::ENTRY);
     let Some(task) = task::current_or_new() else {
         account::add(probe::PLE, count::START_FULL);
         return;
     };
-    if !task.ple.begin(probe::PLE, context) {
-        return;
-    }
+    task.ple.begin(probe::PLE);
     task.on_spin = 0;
     task.vcpu = vcpu;
     let event = &mut task.ple.event;
@@ -81,7 +78,9 @@ fn leave() {
     };
     let Some(latency) = task.ple.finish(probe::PLE, end) else { return };
     task.ple.event.latency = latency;
-    task.ple.event.window_after = window(task.vcpu).unwrap_or(0);
+    if task.ple.event.on_spin == u64::MAX {
+        task.ple.event.window_after = window(task.vcpu).unwrap_or(0);
+    }
     emit(probe::PLE, &task.ple.event);
 }
 
@@ -92,6 +91,9 @@ fn enter_on_spin() {
     if let Some(task) = task::current()
         && task.ple.is_active()
     {
+        // The handler has grown the window; when it returns, the vCPU may have been scheduled out and in,
+        // which shrinks it.
+        task.ple.event.window_after = window(task.vcpu).unwrap_or(0);
         task.on_spin = now();
     }
 }
@@ -113,16 +115,27 @@ fn leave_on_spin() {
     }
 }
 
-/// `yield_to` serves others than KVM's PLE handler too; theirs are not counted.
+/// The PLE exit in flight, if `kvm_vcpu_on_spin` runs inside it: `yield_to` serves others than KVM's PLE
+/// handler too, and theirs are not counted.
+#[inline(always)]
+fn spinning() -> Option<&'static mut PleExit> {
+    let task = task::current()?;
+    if task.on_spin == 0 { None } else { Some(&mut task.ple.event) }
+}
+
+/// Tried and outcome are counted apart: where a kretprobe is missed, they differ.
+#[inline(always)]
+fn enter_yield() {
+    if let Some(event) = spinning() {
+        account::add(probe::YIELD, count::ENTRY);
+        event.yields += 1;
+    }
+}
+
 #[inline(always)]
 fn leave_yield(ret: i32) {
-    let Some(task) = task::current() else { return };
-    if task.on_spin == 0 {
-        return;
-    }
+    let Some(event) = spinning() else { return };
     account::add(probe::YIELD, count::RETURN);
-    let event = &mut task.ple.event;
-    event.yields += 1;
     if ret > 0 {
         event.boosted += 1;
     } else if ret == UNDERCOMMIT {
@@ -135,7 +148,7 @@ fn leave_yield(ret: i32) {
 /// The user side attaches it to the vendor's handler.
 #[fentry(function = "pause_interception")]
 pub fn ple_entry(context: FEntryContext) -> u32 {
-    enter(&context, context.arg(0));
+    enter(context.arg(0));
     0
 }
 
@@ -147,7 +160,7 @@ pub fn ple_return(_context: FExitContext) -> u32 {
 
 #[kprobe]
 pub fn ple_kprobe(context: ProbeContext) -> u32 {
-    enter(&context, context.arg(0).unwrap_or(0));
+    enter(context.arg(0).unwrap_or(0));
     0
 }
 
@@ -178,6 +191,18 @@ pub fn on_spin_kprobe(_context: ProbeContext) -> u32 {
 #[kretprobe]
 pub fn on_spin_kretprobe(_context: RetProbeContext) -> u32 {
     leave_on_spin();
+    0
+}
+
+#[fentry(function = "yield_to")]
+pub fn yield_entry(_context: FEntryContext) -> u32 {
+    enter_yield();
+    0
+}
+
+#[kprobe]
+pub fn yield_kprobe(_context: ProbeContext) -> u32 {
+    enter_yield();
     0
 }
 

@@ -3,6 +3,7 @@
 use crate::{
     account,
     emit::emit,
+    kernel::{read, setting},
     task::{Task, now},
 };
 use aya_ebpf::{
@@ -28,12 +29,8 @@ pub fn meet(task: &mut Task) {
     if iotlb == 0 || task.known_iotlb == iotlb {
         return;
     }
-    task.known_iotlb = iotlb;
     // SAFETY: the value is a byte that is only asked for its presence.
     let older = unsafe { KNOWN_TABLES.get(&iotlb) }.is_none();
-    if older {
-        learn(iotlb);
-    }
     let name = bpf_get_current_comm().unwrap_or_default();
     let record = Table {
         kind: kind::TABLE_SEEN,
@@ -46,7 +43,13 @@ pub fn meet(task: &mut Task) {
         regions: task.translate.event.regions,
         older: u32::from(older),
     };
-    emit(probe::LAYOUT, &record);
+    // Where the ring was full, the next call tries again.
+    if emit(probe::LAYOUT, &record) {
+        task.known_iotlb = iotlb;
+        if older {
+            learn(iotlb);
+        }
+    }
 }
 
 #[inline(always)]
@@ -87,7 +90,7 @@ fn changed(change: u32, iotlb: u64, start: u64, last: u64, hva: u64, perm: u32) 
 /// The first region of a table that is not known is not proof of a new table, but `nmaps` is.
 #[inline(always)]
 fn added(iotlb: u64, start: u64, last: u64, hva: u64, perm: u32, nmaps_after: u32) {
-    if nmaps_after == 1 {
+    if setting!(walk_regions) != 0 && nmaps_after == 1 {
         learn(iotlb);
     }
     changed(change::ADD, iotlb, start, last, hva, perm);
@@ -102,7 +105,7 @@ fn freed(iotlb: u64) {
 
 #[inline(always)]
 fn nmaps(iotlb: u64) -> u32 {
-    crate::kernel::read(iotlb + u64::from(crate::kernel::setting!(iotlb_nmaps))).unwrap_or(u32::MAX)
+    read(iotlb + u64::from(setting!(iotlb_nmaps))).unwrap_or(u32::MAX)
 }
 
 /// At return, because an addition over the table's limit fails.

@@ -11,6 +11,7 @@ use crate::{
     task::{Task, now},
 };
 use aya_ebpf::{
+    bindings::BPF_NOEXIST,
     helpers::bpf_get_current_pid_tgid,
     macros::{fentry, kprobe, map},
     maps::LruHashMap,
@@ -31,24 +32,40 @@ pub fn meet(task: &mut Task, kvm: u64) {
     if kvm == 0 || task.known_kvm == kvm {
         return;
     }
-    task.known_kvm = kvm;
-    // SAFETY: the value is a byte that is only asked for its presence.
-    if unsafe { KNOWN_VMS.get(&kvm) }.is_some() {
-        return;
+    if !is_known(kvm) {
+        let pid = read(kvm + u64::from(setting!(kvm_userspace_pid))).unwrap_or(0);
+        if !announce(kind::VM_SEEN, kvm, pid) {
+            return;
+        }
     }
-    announce(kind::VM_SEEN, kvm, read(kvm + u64::from(setting!(kvm_userspace_pid))).unwrap_or(0));
+    task.known_kvm = kvm;
 }
 
+/// Does the user side know the VM?
 #[inline(always)]
-fn announce(kind: u32, kvm: u64, pid: u32) {
-    if KNOWN_VMS.insert(&kvm, &1, 0).is_err() {
-        account::add(probe::LAYOUT, count::START_FULL);
+pub fn is_known(kvm: u64) -> bool {
+    // SAFETY: the value is a byte that is only asked for its presence.
+    unsafe { KNOWN_VMS.get(&kvm) }.is_some()
+}
+
+/// True when the user side knows of it; else the next event of the VM tries again.
+#[inline(always)]
+fn announce(kind: u32, kvm: u64, pid: u32) -> bool {
+    // Of several vCPUs that meet it at once, one announces it.
+    if KNOWN_VMS.insert(&kvm, &1, u64::from(BPF_NOEXIST)).is_err() {
+        return is_known(kvm);
     }
-    emit(probe::LAYOUT, &Vm { kind, pid, time: now(), kvm });
+    let announced = emit(probe::LAYOUT, &Vm { kind, pid, time: now(), kvm });
+    if !announced {
+        let _ = KNOWN_VMS.remove(&kvm);
+    }
+    announced
 }
 
 #[inline(always)]
 fn created(kvm: u64) {
+    // An end that was not seen may have left the address behind.
+    let _ = KNOWN_VMS.remove(&kvm);
     // `kvm->userspace_pid` is not set yet; the creator is the owner.
     announce(kind::VM_CREATED, kvm, (bpf_get_current_pid_tgid() >> 32) as u32);
 }
@@ -64,6 +81,9 @@ fn gone(kvm: u64) {
 /// `enum kvm_mr_change` starts with `KVM_MR_CREATE` = 0; its order is ours from `change::CREATE` on.
 #[inline(always)]
 fn committed(kvm: u64, old: u64, new: u64, mr_change: u32) {
+    if setting!(walk_slots) == 0 {
+        return;
+    }
     account::add(probe::LAYOUT, count::ENTRY);
     let slot = if new == 0 { old } else { new };
     let mut record = SlotChange {

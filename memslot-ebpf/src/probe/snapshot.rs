@@ -20,6 +20,9 @@ use memslot_common::{
     settings::{self, snapshot},
 };
 
+/// `KVM_MEMSLOT_GEN_UPDATE_IN_PROGRESS`
+const UPDATE_IN_PROGRESS: u64 = 1 << 63;
+
 /// Moves along the tree in one run of the program.
 const MOVES: u32 = 64;
 
@@ -90,13 +93,19 @@ impl Cursor {
 #[inline(always)]
 fn walk_slots(cursor: &mut Cursor, kvm: u64, as_id: u64) -> Result<bool, Unreadable> {
     let set = Slots::of(kvm, as_id)?;
+    // In an update the set in force is the new one already, under the old one's generation.
+    if setting!(walk_slots) == 0 || set.generation & UPDATE_IN_PROGRESS != 0 || !slots::is_known(kvm) {
+        return Err(Unreadable);
+    }
     cursor.begin_or_go_on(set.root, set.generation)?;
     let mut moves = 0;
     while moves < MOVES {
         moves += 1;
         let address = cursor.node.get();
         if address == 0 {
-            return Ok(true);
+            // Over; and worth something if the set is still in force.
+            let now = Slots::of(kvm, as_id)?;
+            return if now.generation == set.generation && slots::is_known(kvm) { Ok(true) } else { Err(Unreadable) };
         }
         let node: SlotNode = read(set.node_array(address))?;
         let links = set.links(&node);
@@ -121,6 +130,9 @@ fn walk_slots(cursor: &mut Cursor, kvm: u64, as_id: u64) -> Result<bool, Unreada
 
 #[inline(always)]
 fn walk_regions(cursor: &mut Cursor, iotlb: u64) -> Result<bool, Unreadable> {
+    if setting!(walk_regions) == 0 {
+        return Err(Unreadable);
+    }
     let nmaps: u32 = read(iotlb + u64::from(setting!(iotlb_nmaps)))?;
     let root: u64 = read(iotlb + u64::from(setting!(iotlb_root)))?;
     cursor.begin_or_go_on(root, u64::from(nmaps))?;
@@ -129,7 +141,9 @@ fn walk_regions(cursor: &mut Cursor, iotlb: u64) -> Result<bool, Unreadable> {
         moves += 1;
         let address = cursor.node.get();
         if address == 0 {
-            return Ok(true);
+            let now: u32 = read(iotlb + u64::from(setting!(iotlb_nmaps)))?;
+            let whole = now == nmaps && cursor.order.get() == u64::from(nmaps);
+            return if whole { Ok(true) } else { Err(Unreadable) };
         }
         let node: RegionNode = read(address)?;
         if cursor.from.get() == 0 {

@@ -29,17 +29,12 @@ fn enter<C: EbpfContext>(context: &C, vq: u64, request: &Request) {
         account::add(probe::TRANSLATE, count::START_FULL);
         return;
     };
-    if !task.translate.begin(probe::TRANSLATE, context) {
-        return;
-    }
+    task.translate.begin(probe::TRANSLATE);
     let event = &mut task.translate.event;
     event.kind = kind::TRANSLATION;
     // SAFETY: the helper has no arguments and no effect.
     event.cpu = unsafe { bpf_get_smp_processor_id() };
     event.worker = bpf_get_current_pid_tgid() as u32;
-    event.addr = request.addr;
-    event.len = request.len;
-    event.access = request.access as u8;
     match describe(vq, request, event, &mut task.region_walk) {
         Ok(Walk::Done) => {}
         Ok(Walk::Truncated) => {
@@ -73,9 +68,16 @@ fn describe(
     event.regions = 0;
     event.device = 0;
     event.iotlb = 0;
+    event.addr = 0;
+    event.len = 0;
+    event.access = 0;
+    // 0 also where the compiler has changed the parameters.
     if setting!(walk_regions) == 0 {
         return Ok(Walk::Done);
     }
+    event.addr = request.addr;
+    event.len = request.len;
+    event.access = request.access as u8;
     let device: u64 = read(vq + u64::from(setting!(vq_dev)))?;
     event.device = device;
     let mut iotlb: u64 = read(device + u64::from(setting!(dev_iotlb)))?;
@@ -90,7 +92,7 @@ fn describe(
     event.visited = length.visited;
     event.touched = length.touched;
     // Last: the verifier would follow the search anew for each index that this loop may end with.
-    event.queue = queue(device, vq)?;
+    event.queue = queue(device, vq).unwrap_or(UNKNOWN_QUEUE);
     Ok(walk)
 }
 

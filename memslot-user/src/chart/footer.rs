@@ -51,7 +51,7 @@ pub(crate) fn virtualised(hypervisor: &str) -> String {
     let name = hypervisor.to_lowercase();
     if name.contains("icount") {
         "Emulated time: instruction counts (1 ns = 1 instruction), not hardware time".into()
-    } else if name.contains("tcg") || name.contains("qemu") {
+    } else if name.contains("tcg") {
         format!("Emulated time ({hypervisor}): shows the algorithms' cost, not hardware time")
     } else {
         format!("The host itself runs under {hypervisor}: its exits are nested, and its times include that")

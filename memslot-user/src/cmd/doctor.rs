@@ -1,19 +1,21 @@
 //! `memslot doctor`: attaches every probe for a moment and says what became of it.
 
+use super::digests;
 use anyhow::Context;
 use memslot::{
     model::Probe,
-    probe::{FunctionReport, Gaps, Options, Preference, Probes},
-    recording::AttachKind,
+    probe::{FunctionReport, Options, Preference, Probes, Status, Verdict},
 };
 use serde::Serialize;
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode};
 
 /// Bytes of the ring while nothing is read from it: the smallest that every kernel takes.
 const SMALL_RING: u32 = 1 << 16;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+It really attaches each probe on this host, for a moment: only that shows whether it works.
+
 Examples:
   sudo memslot doctor
   sudo memslot doctor --attach kprobe --json
@@ -28,58 +30,12 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Status {
-    Available,
-    Degraded,
-    Missing,
-}
-
-#[derive(Debug, Serialize)]
-struct ProbeReport {
-    status: Status,
-    attach: Option<AttachKind>,
-    notes: Vec<String>,
-}
-
 #[derive(Debug, Serialize)]
 struct Report {
     schema: u32,
     kernel: String,
-    probes: BTreeMap<Probe, ProbeReport>,
+    probes: BTreeMap<Probe, Verdict>,
     functions: Vec<FunctionReport>,
-}
-
-/// Sums up what became of a probe's functions.
-fn judge(probe: Probe, functions: &[FunctionReport], gaps: &Gaps) -> ProbeReport {
-    let (layout, gap) = match probe {
-        Probe::PageFault => (Some("slots"), gaps.slots.as_ref()),
-        Probe::Ple => (None, gaps.window.as_ref()),
-        Probe::Translate => (Some("regions"), gaps.regions.as_ref()),
-    };
-    let own =
-        |report: &&FunctionReport| report.purpose == probe.name() || Some(report.purpose.as_str()) == layout;
-    let mut notes: Vec<String> = gap.iter().map(|gap| format!("figures are left out: {gap}")).collect();
-    let mut attach = None;
-    let mut missing = true;
-    for report in functions.iter().filter(own) {
-        if report.without.is_none() && report.attached.is_some() {
-            missing = false;
-            attach = report.attached;
-        }
-        if let Some(reason) = &report.reason {
-            let lost = report.without.as_ref().filter(|_| report.attached.is_none());
-            let lost = lost.map(|lost| format!(" ({lost})")).unwrap_or_default();
-            notes.push(format!("{}: {reason}{lost}", report.function));
-        }
-    }
-    let status = match (missing, notes.is_empty()) {
-        (true, _) => Status::Missing,
-        (false, true) => Status::Available,
-        (false, false) => Status::Degraded,
-    };
-    ProbeReport { status, attach, notes }
 }
 
 impl Args {
@@ -90,36 +46,33 @@ impl Args {
             ring_bytes: SMALL_RING,
         };
         let probes = Probes::attach(&options).context("nothing can be probed on this host")?;
-        let functions = probes.functions.clone();
-        let gaps = probes.gaps.clone();
+        let report = Report {
+            schema: 1,
+            kernel: memslot::probe::kernel_release(),
+            probes: Probe::ALL.into_iter().map(|probe| (probe, probes.verdict(probe))).collect(),
+            functions: probes.functions.clone(),
+        };
         drop(probes);
-        let judged = Probe::ALL.into_iter().map(|probe| (probe, judge(probe, &functions, &gaps)));
-        let kernel = memslot::probe::kernel_release();
-        let report = Report { schema: 1, kernel, probes: judged.collect(), functions };
-        if self.json {
-            println!("{}", serde_json::to_string_pretty(&report)?);
-        } else {
-            print!("{}", text(&report));
-        }
-        let whole = report.probes.values().all(|probe| probe.status == Status::Available);
+        let shown = if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { text(&report) };
+        digests::print(&shown)?;
+        let whole = report.probes.values().all(|verdict| verdict.status == Status::Available);
         Ok(ExitCode::from(u8::from(!whole)))
     }
 }
 
 fn text(report: &Report) -> String {
     let mut text = format!("Linux {}\n\n", report.kernel);
-    for (probe, judged) in &report.probes {
-        let status = match judged.status {
+    for (probe, verdict) in &report.probes {
+        let status = match verdict.status {
             Status::Available => "available",
             Status::Degraded => "degraded",
             Status::Missing => "missing",
         };
-        let attach = judged.attach.map(|kind| format!("by {}", kind.name())).unwrap_or_default();
-        let line = format!("{:<11} {status:<10} {attach}", probe.name());
-        text.push_str(line.trim_end());
-        text.push('\n');
-        for note in &judged.notes {
-            text.push_str(&format!("    {}\n", note.replace('\n', "\n      ")));
+        let attach = verdict.attached.first().map(|function| format!("by {}", function.kind.name()));
+        let line = format!("{:<11} {status:<10} {}", probe.name(), attach.unwrap_or_default());
+        let _ = writeln!(text, "{}", line.trim_end());
+        for note in &verdict.notes {
+            let _ = writeln!(text, "    {}", note.replace('\n', "\n      "));
         }
     }
     text
@@ -127,43 +80,27 @@ fn text(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Report, Status, judge, text};
+    use super::{Report, text};
     use memslot::{
         model::Probe,
-        probe::{FunctionReport, Gaps},
-        recording::AttachKind,
+        probe::{Status, Verdict},
+        recording::{AttachKind, Attached},
     };
 
-    fn function(attached: Option<AttachKind>, reason: Option<&str>, without: Option<&str>) -> FunctionReport {
-        FunctionReport {
-            function: "f".into(),
-            purpose: "ple".into(),
-            attached,
-            reason: reason.map(Into::into),
-            without: without.map(Into::into),
-        }
-    }
-
     #[test]
-    fn a_probe_is_missing_without_its_essential_function_and_degraded_without_another() {
-        let essential = function(Some(AttachKind::Fentry), None, None);
-        let judged = |functions: &[FunctionReport]| judge(Probe::Ple, functions, &Gaps::default()).status;
-        assert_eq!(judged(std::slice::from_ref(&essential)), Status::Available);
-        let lost = function(None, Some("inlined"), Some("yields are not counted"));
-        assert_eq!(judged(&[essential.clone(), lost]), Status::Degraded);
-        assert_eq!(judged(&[function(None, Some("not loaded"), None)]), Status::Missing);
+    fn notes_stand_under_their_probe() {
+        let attached = vec![Attached { function: "f".into(), kind: AttachKind::Kprobe }];
+        let degraded = Verdict { status: Status::Degraded, attached, notes: vec!["g: inlined\nlog".into()] };
+        let missing =
+            Verdict { status: Status::Missing, attached: Vec::new(), notes: vec!["h: not loaded".into()] };
         let report = Report {
             schema: 1,
             kernel: "6.1".into(),
-            probes: [(
-                Probe::Ple,
-                judge(Probe::Ple, &[function(None, Some("not loaded"), None)], &Gaps::default()),
-            )]
-            .into(),
+            probes: [(Probe::Ple, degraded), (Probe::Translate, missing)].into(),
             functions: Vec::new(),
         };
-        assert_eq!(text(&report), "Linux 6.1\n\nple         missing\n    f: not loaded\n");
-        let gaps = Gaps { window: Some("no BTF".into()), ..Gaps::default() };
-        assert_eq!(judge(Probe::Ple, &[essential], &gaps).status, Status::Degraded);
+        let expected = "Linux 6.1\n\nple         degraded   by kprobe\n    g: inlined\n      log\ntranslate   missing\n    \
+                        h: not loaded\n";
+        assert_eq!(text(&report), expected);
     }
 }

@@ -126,7 +126,8 @@ impl Digest {
         self.yields.undercommit += u64::from(exit.undercommit);
         let windows = self.windows.entry((exit.vm, exit.vcpu)).or_default();
         windows.add(exit.time, exit.window.0);
-        windows.add(exit.time.saturating_add(exit.latency), exit.window.1);
+        // The handler grows it right at its beginning, before it yields.
+        windows.add(exit.time, exit.window.1);
     }
 
     /// Takes one translation.
@@ -192,10 +193,10 @@ impl Digest {
     /// The label with the number of slots or regions, where that is known and the label lacks it.
     #[must_use]
     pub fn title(&self, probe: Probe) -> String {
-        let what = if probe == Probe::PageFault { "slots" } else { "regions" };
+        let what = if probe == Probe::PageFault { "slot" } else { "region" };
         match self.size(probe) {
             Some(size) if !self.label.contains(&size.to_string()) => {
-                format!("{} ({size} {what})", self.label)
+                format!("{} ({size} {what}{})", self.label, if size == 1 { "" } else { "s" })
             }
             _ => self.label.clone(),
         }

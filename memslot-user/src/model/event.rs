@@ -152,7 +152,7 @@ pub struct PleExit {
     pub vm: VmId,
     /// `vcpu_id`
     pub vcpu: u32,
-    /// PLE window at entry and at return: PAUSEs (AMD) or TSC cycles (Intel).
+    /// PLE window at entry and once the handler has grown it: PAUSEs (AMD) or TSC cycles (Intel).
     pub window: (u32, u32),
     /// Calls of `yield_to`.
     pub yields: u32,

@@ -5,7 +5,9 @@
 
 use super::{
     kernel_types::{Gaps, KernelTypes, KernelTypesError, settings},
-    object, refusal, snapshot,
+    object, refusal,
+    report::{FunctionReport, Verdict},
+    snapshot,
     symbols::Symbols,
     sys,
     target::{Pair, Purpose, TARGETS, Target},
@@ -17,7 +19,7 @@ use aya::{
     programs::{KProbe, kprobe::KProbeLink},
 };
 use aya_obj::Object;
-use serde::Serialize;
+use memslot_common::settings::Settings;
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     error::Error,
@@ -69,21 +71,6 @@ pub struct Options {
     pub ring_bytes: u32,
 }
 
-/// What became of one function.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FunctionReport {
-    /// The symbol as probed, or its usual name where it was not found.
-    pub function: String,
-    /// `page_fault`, `ple`, `translate`, `slots` or `regions`.
-    pub purpose: String,
-    /// How it is attached; `None`: it is not.
-    pub attached: Option<AttachKind>,
-    /// Why it is not attached, or not by fentry, and what to do.
-    pub reason: Option<String>,
-    /// What is lost without it, where it is not essential.
-    pub without: Option<String>,
-}
-
 /// A loaded tracing program. Fields drop in order: the link first.
 struct Tracer {
     link: Option<OwnedFd>,
@@ -110,14 +97,8 @@ pub struct Probes {
     pub functions: Vec<FunctionReport>,
     /// Figures that are left out because the kernel's structures are not known.
     pub gaps: Gaps,
-}
-
-fn purpose_name(purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::Measure(probe) => probe.name(),
-        Purpose::Slots => "slots",
-        Purpose::Regions => "regions",
-    }
+    /// Address spaces of a VM.
+    pub(super) address_spaces: u16,
 }
 
 /// The first I/O error in a chain of causes.
@@ -169,6 +150,8 @@ fn relocated(bytes: &[u8], ebpf: &Ebpf) -> Result<Object, AttachError> {
 struct Kernel {
     symbols: Symbols,
     types: KernelTypes,
+    /// Elements of `kvm.memslots`: 2 where there is SMM.
+    address_spaces: u16,
 }
 
 impl Kernel {
@@ -176,10 +159,11 @@ impl Kernel {
         Ok(Self {
             symbols: Symbols::of_this_kernel().map_err(AttachError::Symbols)?,
             types: KernelTypes::of_this_kernel()?,
+            address_spaces: 1,
         })
     }
 
-    fn settings(&mut self) -> Result<(memslot_common::settings::Settings, Gaps), AttachError> {
+    fn settings(&mut self) -> (Settings, Gaps) {
         let module = |symbols: &Symbols, function: &str, modules: &[&str]| {
             let name = *symbols.names_of(function).first()?;
             symbols.module_of(name, modules).map(str::to_owned)
@@ -189,13 +173,24 @@ impl Kernel {
             .or_else(|| module(&self.symbols, "handle_pause", &["kvm_intel"]));
         let vhost = module(&self.symbols, "translate_desc", &["vhost"]);
         let iotlb = module(&self.symbols, "vhost_iotlb_itree_first", &["vhost_iotlb"]);
-        // Read each first: the map of modules lends them out together only afterwards.
+        // Read each first: the map of modules lends them out together only afterwards. One that cannot be
+        // read is a gap like one that is not there.
         for name in [&kvm, &vendor, &vhost, &iotlb].into_iter().flatten() {
-            self.types.module(name)?;
+            self.types.module(name).ok();
         }
         let types = &self.types;
         let get = |name: &Option<String>| name.as_deref().and_then(|name| types.loaded(name));
-        Ok(settings(get(&kvm), get(&vendor), get(&vhost), get(&iotlb)))
+        let (mut settings, mut gaps) = settings(get(&kvm), get(&vendor), get(&vhost), get(&iotlb));
+        if let [clone, ..] = self.symbols.names_of("translate_desc").as_slice()
+            && *clone != "translate_desc"
+        {
+            settings.walk_regions = 0;
+            gaps.regions =
+                Some(format!("the compiler has changed the parameters of translate_desc ({clone})"));
+        }
+        let spaces = get(&kvm).and_then(|kvm| kvm.elements("kvm", "memslots").ok()).unwrap_or(1);
+        self.address_spaces = u16::try_from(spaces).unwrap_or(1);
+        (settings, gaps)
     }
 }
 
@@ -258,7 +253,8 @@ impl Probes {
     pub fn attach(options: &Options) -> Result<Self, AttachError> {
         let bytes = object::bytes().ok_or(AttachError::NoObject)?;
         let mut kernel = Kernel::of_this_host()?;
-        let (settings, gaps) = kernel.settings()?;
+        let (settings, gaps) = kernel.settings();
+        let address_spaces = kernel.address_spaces;
         let settings = settings.to_bytes();
         let mut ebpf = EbpfLoader::new()
             .allow_unsupported_maps()
@@ -291,17 +287,16 @@ impl Probes {
         if let (true, Some(reason)) = (tracers.is_empty() && kprobes.is_empty(), refused) {
             return Err(AttachError::Refused(reason));
         }
-        Ok(Self { tracers, kprobes, ebpf, functions, gaps })
+        Ok(Self { tracers, kprobes, ebpf, functions, gaps, address_spaces })
     }
 
-    /// Is the function attached that the probe cannot do without?
+    /// What became of a probe: of its own functions and of those that report its layouts.
     #[must_use]
-    pub fn has(&self, probe: Probe) -> bool {
-        let essential = |report: &&FunctionReport| report.purpose == probe.name() && report.without.is_none();
-        self.functions.iter().filter(essential).any(|report| report.attached.is_some())
+    pub fn verdict(&self, probe: Probe) -> Verdict {
+        Verdict::new(probe, &self.functions, &self.gaps)
     }
 
-    /// Detaches every probe, entries before returns, so that no return is missed; the counters stay.
+    /// Detaches every probe; the counters stay. A call that is under way sees no return any more.
     pub fn detach(&mut self) {
         for at_return in [false, true] {
             for tracer in self.tracers.iter_mut().filter(|tracer| tracer.at_return == at_return) {
@@ -323,13 +318,16 @@ impl Probes {
         &mut self.ebpf
     }
 
-    /// Runs that the kernel skipped, by measured probe: a program that runs already on a CPU is not
-    /// run again there.
+    /// Entries that the kernel skipped, by measured probe: a program that runs already on a CPU is not
+    /// run again there. A return that was skipped shows as one that never came.
     #[must_use]
     pub fn missed(&self, probe: Probe) -> u64 {
-        let wanted = |purpose: Purpose, essential: bool| essential && purpose == Purpose::Measure(probe);
-        let tracers = self.tracers.iter().filter(|tracer| wanted(tracer.purpose, tracer.essential));
-        let kprobes = self.kprobes.iter().filter(|kprobe| wanted(kprobe.purpose, kprobe.essential));
+        let purpose = Purpose::Measure(probe);
+        let entry = |tracer: &&Tracer| tracer.essential && !tracer.at_return && tracer.purpose == purpose;
+        let tracers = self.tracers.iter().filter(entry);
+        let entry =
+            |kprobe: &&KprobeHandle| kprobe.essential && !kprobe.at_return && kprobe.purpose == purpose;
+        let kprobes = self.kprobes.iter().filter(entry);
         let of = |fd: BorrowedFd<'_>| sys::recursion_misses(fd).unwrap_or(0);
         tracers.map(|tracer| of(tracer.program.as_fd())).sum::<u64>()
             + kprobes
@@ -357,7 +355,8 @@ impl Attacher<'_> {
         let probes = &self.options.probes;
         match target.purpose {
             Purpose::Measure(probe) => probes.contains(&probe),
-            Purpose::Slots => probes.contains(&Probe::PageFault),
+            // Without the ends of VMs, one that is started anew at the same address is taken for the old one.
+            Purpose::Slots => probes.contains(&Probe::PageFault) || probes.contains(&Probe::Ple),
             Purpose::Regions => probes.contains(&Probe::Translate),
         }
     }
@@ -365,7 +364,7 @@ impl Attacher<'_> {
     fn attach(&mut self, target: &Target) -> FunctionReport {
         let mut report = FunctionReport {
             function: target.functions.join(" or "),
-            purpose: purpose_name(target.purpose).to_owned(),
+            purpose: target.purpose.name().to_owned(),
             attached: None,
             reason: None,
             without: target.without.map(str::to_owned),

@@ -24,7 +24,6 @@ fn read(probes: &Probes, row: u32, missed: u64) -> Result<Account, MapError> {
         returns: sum(count::RETURN)?,
         emitted: sum(count::EMITTED)?,
         ring_full: sum(count::RING_FULL)?,
-        nested: sum(count::NESTED)?,
         return_lost: sum(count::RETURN_LOST)?,
         no_start: sum(count::NO_START)?,
         start_full: sum(count::START_FULL)?,

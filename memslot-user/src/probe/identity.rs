@@ -72,7 +72,11 @@ impl<T> Pending<T> {
     }
 
     fn whole(&mut self) -> Option<Vec<T>> {
-        (self.expected == Some(self.records.len())).then(|| std::mem::take(&mut self.records))
+        let whole = self.expected == Some(self.records.len());
+        whole.then(|| {
+            self.expected = None;
+            std::mem::take(&mut self.records)
+        })
     }
 }
 
@@ -133,6 +137,9 @@ impl Resolver {
 
     /// A snapshot of `count` slots has been written to the ring; `None` unless all have been read yet.
     pub(super) fn expect_slots(&mut self, kvm: u64, as_id: u16, count: usize) -> Option<Vec<SlotChange>> {
+        if count == 0 {
+            return None;
+        }
         let pending = self.slot_snapshots.entry((kvm, as_id)).or_default();
         pending.expected = Some(count);
         pending.whole()
@@ -140,6 +147,9 @@ impl Resolver {
 
     /// The same of regions.
     pub(super) fn expect_regions(&mut self, iotlb: u64, count: usize) -> Option<Vec<RegionChange>> {
+        if count == 0 {
+            return None;
+        }
         let pending = self.region_snapshots.entry(iotlb).or_default();
         pending.expected = Some(count);
         pending.whole()
@@ -156,8 +166,17 @@ impl Resolver {
     fn new_vm(&mut self, kvm: u64, pid: u32, older: bool) -> VmId {
         let vm = VmId(number(self.vm_list.len()));
         self.vms.insert(kvm, vm);
-        self.vm_list.push(VmMeta { vm, pid, name: vm_name::of_process(pid), older, gone: None });
+        self.vm_list.push(VmMeta { vm, pid: 0, name: String::new(), older, gone: None });
+        self.name_vm(vm, pid);
         vm
+    }
+
+    /// `kvm->userspace_pid` is the thread that created the VM.
+    fn name_vm(&mut self, vm: VmId, thread: u32) {
+        if let Some(meta) = self.vm_list.get_mut(vm.0 as usize) {
+            meta.pid = vm_name::process_of(thread);
+            meta.name = vm_name::of_process(meta.pid);
+        }
     }
 
     fn device_id(&mut self, device: u64) -> DeviceId {
@@ -251,9 +270,12 @@ impl Resolver {
                 Event::Nothing
             }
             kind::VM_SEEN => {
-                // The probes' own table of known VMs may have dropped it.
-                if !self.vms.contains_key(&vm.kvm) {
-                    self.new_vm(vm.kvm, vm.pid, true);
+                // An event that overtook this record, or the probes' own table of known VMs dropping it.
+                match self.vms.get(&vm.kvm) {
+                    Some(&id) => self.name_vm(id, vm.pid),
+                    None => {
+                        self.new_vm(vm.kvm, vm.pid, true);
+                    }
                 }
                 Event::AskSlots(AskSlots { kvm: vm.kvm })
             }
@@ -277,9 +299,12 @@ impl Resolver {
             change::MOVE => SlotChangeKind::Move { old_base_gfn: Gfn(change.old_base_gfn) },
             _ => SlotChangeKind::Flags,
         };
+        // A VM that is older, and not met yet: its snapshot will hold the change. Or one that is gone: KVM
+        // deletes its own slots after we are told of the end.
+        let Some(&vm) = self.vms.get(&change.kvm) else { return Event::Nothing };
         let event = SlotChange {
             time: change.time,
-            vm: self.vm_id(change.kvm),
+            vm,
             as_id: change.as_id,
             generation: change.generation & !Fault::UPDATE_IN_PROGRESS,
             kind,
@@ -301,8 +326,9 @@ impl Resolver {
             let name = [table.name0.to_ne_bytes(), table.name1.to_ne_bytes()].concat();
             meta.worker = vm_name::printable(name.split(|&byte| byte == 0).next().unwrap_or_default());
             // vhost names its workers after the thread that took the device: `vhost-<tid>`.
+            // Newer kernels translate in the owner's own threads as well.
             let thread = meta.worker.strip_prefix("vhost-").and_then(|thread| thread.parse().ok());
-            meta.pid = thread.map(vm_name::process_of);
+            meta.pid = Some(vm_name::process_of(thread.unwrap_or(table.worker)));
         }
         let older = table.older != 0;
         let id = self.table_id(table.iotlb);
@@ -317,8 +343,10 @@ impl Resolver {
             change::FREE => RegionChangeKind::Free,
             _ => RegionChangeKind::Add,
         };
-        if kind == RegionChangeKind::Free && !self.tables.contains_key(&change.iotlb) {
-            // Never used and never filled while we looked.
+        let ends = matches!(kind, RegionChangeKind::Free | RegionChangeKind::RemoveRange);
+        if ends && !self.tables.contains_key(&change.iotlb) {
+            // Never used and never filled while we looked, or gone: `vhost_iotlb_free` removes the regions
+            // after we are told of the end.
             return Event::Nothing;
         }
         let event = RegionChange {
@@ -375,6 +403,22 @@ mod tests {
         assert_eq!((vms[0].gone, vms[1].gone), (Some(7), None));
     }
 
+    /// On Intel KVM deletes its own slots inside `kvm_arch_destroy_vm`, after its entry was seen.
+    #[test]
+    fn what_comes_after_the_end_of_a_vm_makes_no_new_one() {
+        let mut resolver = Resolver::default();
+        resolver.resolve(&vm(kind::VM_CREATED, 0xa000));
+        resolver.resolve(&vm(kind::VM_GONE, 0xa000));
+        let delete = raw::SlotChange {
+            kind: kind::SLOT_CHANGE,
+            change: change::DELETE,
+            kvm: 0xa000,
+            ..raw::SlotChange::ZERO
+        };
+        assert_eq!(resolver.resolve(&Record::SlotChange(delete)), Event::Nothing);
+        assert_eq!(resolver.objects().0.len(), 1);
+    }
+
     fn part(order: u32) -> Record {
         Record::SlotChange(raw::SlotChange {
             kind: kind::SLOT_CHANGE,
@@ -389,6 +433,7 @@ mod tests {
     #[test]
     fn a_snapshot_is_passed_on_only_when_it_is_whole() {
         let mut resolver = Resolver::default();
+        resolver.resolve(&vm(kind::VM_SEEN, 0xa000));
         assert_eq!(resolver.resolve(&part(0)), Event::Nothing);
         // A second attempt begins anew.
         assert_eq!(resolver.resolve(&part(0)), Event::Nothing);

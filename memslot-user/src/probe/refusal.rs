@@ -15,7 +15,7 @@ const ENOTSUPP: i32 = 524;
 struct Circumstances {
     /// Effective capabilities.
     capabilities: u64,
-    /// `/sys/kernel/security/lockdown`, or the kernel's command line where that is not mounted.
+    /// The mode in `/sys/kernel/security/lockdown`, where that is mounted.
     lockdown: Option<String>,
 }
 
@@ -31,7 +31,10 @@ impl Circumstances {
 
     fn explain(&self, error: &io::Error) -> String {
         match error.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => self.explain_permission(),
+            Some(libc::EPERM) => self.explain_permission(),
+            Some(libc::EACCES) => {
+                "this kernel's verifier refused the probe; please report the kernel's version".to_owned()
+            }
             Some(libc::ENOSYS) => {
                 "this kernel was built without BPF (CONFIG_BPF_SYSCALL); use a distribution's kernel"
                     .to_owned()
@@ -40,8 +43,13 @@ impl Circumstances {
                 "the kernel has no memory for the probes; free some or ask for a smaller --ring-size"
                     .to_owned()
             }
+            // Under this lockdown the helpers that read the kernel do not exist.
+            Some(libc::EINVAL) if self.lockdown.as_deref() == Some("confidentiality") => {
+                self.explain_permission()
+            }
+            Some(libc::EBUSY) => "another tool or a livepatch holds the function; detach it first".to_owned(),
             Some(libc::EINVAL | ENOTSUPP) => {
-                format!("this kernel does not support what the probe needs ({error})")
+                format!("this kernel does not support what the probe needs ({})", plain(error))
             }
             Some(libc::ENOENT) => {
                 "this kernel has no kprobes (CONFIG_KPROBE_EVENTS); use a distribution's kernel".to_owned()
@@ -50,7 +58,7 @@ impl Circumstances {
                 "this kernel's verifier gave the probe up as too complex; please report the kernel's version"
                     .to_owned()
             }
-            _ => format!("the kernel refused the probe ({error})"),
+            _ => format!("the kernel refused the probe ({})", plain(error)),
         }
     }
 
@@ -73,6 +81,12 @@ impl Circumstances {
     }
 }
 
+/// The error in words, without its number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
 /// The word in brackets: `none [integrity] confidentiality`.
 fn chosen(text: &str) -> Option<String> {
     Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
@@ -80,7 +94,7 @@ fn chosen(text: &str) -> Option<String> {
 
 /// Does the error say that we may not, rather than that it cannot be done?
 pub(super) fn is_permission(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+    error.raw_os_error() == Some(libc::EPERM)
 }
 
 /// One sentence on why bpf(2) failed, with the remedy.
@@ -107,6 +121,13 @@ mod tests {
         assert!(said(CAP_SYS_ADMIN, Some("integrity"), libc::EPERM).contains("locked down (integrity)"));
         assert!(said(CAP_BPF | CAP_PERFMON, Some("none"), libc::EPERM).contains("even to root"));
         assert!(said(u64::MAX, None, libc::ENOSYS).contains("CONFIG_BPF_SYSCALL"));
+        assert!(said(u64::MAX, Some("confidentiality"), libc::EINVAL).contains("locked down"));
+        assert!(said(u64::MAX, Some("none"), libc::EACCES).contains("verifier"));
+        // Whatever the number, no bare errno reaches a user.
+        for errno in 1..600 {
+            let text = said(u64::MAX, Some("none"), errno);
+            assert!(text.starts_with(char::is_alphabetic) && !text.contains("os error"), "{errno}: {text}");
+        }
     }
 
     #[test]

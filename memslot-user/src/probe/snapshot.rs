@@ -20,28 +20,22 @@ use std::os::fd::AsFd;
 const ATTEMPTS: u32 = 5;
 /// Runs of a program for one attempt, of 64 moves each: more than twice what 32,767 slots need.
 const RUNS: u32 = 4096;
-/// Address spaces of an x86 VM: ordinary and SMM.
-const ADDRESS_SPACES: u16 = 2;
 
 impl Probes {
-    /// Has the kernel write the slots of an older VM to the ring.
-    pub(super) fn ask_slots(&mut self, ask: AskSlots, resolver: &mut Resolver) -> Vec<Event> {
+    /// Has the kernel write the slots of an older VM to the ring; `None` when they did not hold still.
+    pub(super) fn ask_slots(&mut self, ask: AskSlots, resolver: &mut Resolver) -> Option<Vec<Event>> {
         let mut events = Vec::new();
-        for as_id in 0..ADDRESS_SPACES {
-            if let Some(count) = self.walk("snapshot_slots", &[ask.kvm, u64::from(as_id)])
-                && count > 0
-            {
-                events.extend(resolver.expect_slots(ask.kvm, as_id, count).map(Event::Slots));
-            }
+        for as_id in 0..self.address_spaces {
+            let count = self.walk("snapshot_slots", &[ask.kvm, u64::from(as_id)])?;
+            events.extend(resolver.expect_slots(ask.kvm, as_id, count).map(Event::Slots));
         }
-        events
+        Some(events)
     }
 
-    /// Has the kernel write the regions of an older table to the ring.
-    pub(super) fn ask_regions(&mut self, ask: AskRegions, resolver: &mut Resolver) -> Vec<Event> {
-        let count = self.walk("snapshot_regions", &[ask.iotlb]).filter(|&count| count > 0);
-        let regions = count.and_then(|count| resolver.expect_regions(ask.iotlb, count));
-        regions.map(Event::Regions).into_iter().collect()
+    /// Has the kernel write the regions of an older table to the ring; `None` likewise.
+    pub(super) fn ask_regions(&mut self, ask: AskRegions, resolver: &mut Resolver) -> Option<Vec<Event>> {
+        let count = self.walk("snapshot_regions", &[ask.iotlb])?;
+        Some(resolver.expect_regions(ask.iotlb, count).map(Event::Regions).into_iter().collect())
     }
 
     /// Runs a walk to its end; the number of records that it wrote, or `None` when the tree did not

@@ -25,6 +25,8 @@ pub struct Stream {
     ring: RingBuf<MapData>,
     resolver: Resolver,
     ready: VecDeque<Event>,
+    /// Requests for older layouts that did not hold still.
+    unanswered: Vec<Event>,
 }
 
 impl Stream {
@@ -36,7 +38,7 @@ impl Stream {
         let map = probes.ebpf_mut().take_map("EVENTS");
         let map = map.ok_or_else(|| StreamError::Ring("it is open already".to_owned()))?;
         let ring = RingBuf::try_from(map).map_err(|error| StreamError::Ring(error.to_string()))?;
-        Ok(Self { ring, resolver: Resolver::default(), ready: VecDeque::new() })
+        Ok(Self { ring, resolver: Resolver::default(), ready: VecDeque::new(), unanswered: Vec::new() })
     }
 
     /// The next event, if the ring holds one; answers requests for older layouts on the way.
@@ -54,11 +56,34 @@ impl Stream {
             drop(item);
             match self.resolver.resolve(&record) {
                 Event::Nothing => {}
-                Event::AskSlots(ask) => self.ready.extend(probes.ask_slots(ask, &mut self.resolver)),
-                Event::AskRegions(ask) => self.ready.extend(probes.ask_regions(ask, &mut self.resolver)),
+                ask @ (Event::AskSlots(_) | Event::AskRegions(_)) => {
+                    if !self.ask(probes, &ask) {
+                        self.unanswered.push(ask);
+                    }
+                }
                 event => return Ok(Some(event)),
             }
         }
+    }
+
+    /// Asks the kernel for an older layout; false when it changed faster than it could be read.
+    fn ask(&mut self, probes: &mut Probes, ask: &Event) -> bool {
+        let events = match ask {
+            Event::AskSlots(ask) => probes.ask_slots(*ask, &mut self.resolver),
+            Event::AskRegions(ask) => probes.ask_regions(*ask, &mut self.resolver),
+            _ => Some(Vec::new()),
+        };
+        events.map(|events| self.ready.extend(events)).is_some()
+    }
+
+    /// Asks again for older layouts that could not be read; how many are still open.
+    pub fn ask_again(&mut self, probes: &mut Probes) -> usize {
+        for ask in std::mem::take(&mut self.unanswered) {
+            if !self.ask(probes, &ask) {
+                self.unanswered.push(ask);
+            }
+        }
+        self.unanswered.len()
     }
 
     /// The numbers given so far.

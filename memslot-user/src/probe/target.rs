@@ -13,6 +13,18 @@ pub enum Purpose {
     Regions,
 }
 
+impl Purpose {
+    /// The name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measure(probe) => probe.name(),
+            Self::Slots => "slots",
+            Self::Regions => "regions",
+        }
+    }
+}
+
 /// Programs of one attach kind: (fentry or fexit, kprobe or kretprobe).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
@@ -121,7 +133,7 @@ pub(super) const TARGETS: &[Target] = &[
         modules: &[],
         parameters: 2,
         at_return: pair("yield_return", "yield_kretprobe"),
-        at_entry: None,
+        at_entry: pair("yield_entry", "yield_kprobe"),
         without: Some("yields and their outcome are not counted"),
     },
     Target {

@@ -48,9 +48,7 @@ pub struct Account {
     pub emitted: u64,
     /// Events lost because the ring buffer was full.
     pub ring_full: u64,
-    /// Calls within a call of the same task; the outer one is measured.
-    pub nested: u64,
-    /// Starts whose return never came.
+    /// Starts whose return never came before the task's next call.
     pub return_lost: u64,
     /// Returns without a start (the call began before the probe was attached).
     pub no_start: u64,
@@ -62,7 +60,7 @@ pub struct Account {
     pub walk_failed: u64,
     /// Walks longer than their bound; likewise.
     pub walk_truncated: u64,
-    /// Programs that the kernel skipped because they were already running on that CPU.
+    /// Entries that the kernel skipped because the program was already running on that CPU.
     pub missed: u64,
     /// Events read and left out, because only one VM was asked for; no loss.
     #[serde(default)]
@@ -74,6 +72,20 @@ impl Account {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.ring_full + self.return_lost + self.start_full + self.clock_back + self.missed
+    }
+
+    /// Calls that were under way when the probes were detached, or whose return was the task's last to be
+    /// lost: entries = start full + return lost + emitted + ring full + clock back + unfinished.
+    #[must_use]
+    pub fn unfinished(&self) -> u64 {
+        let accounted = self.start_full + self.return_lost + self.emitted + self.ring_full + self.clock_back;
+        self.entries.saturating_sub(accounted)
+    }
+
+    /// Layout records, or snapshots of older layouts, that are missing.
+    #[must_use]
+    pub fn layout_lost(&self) -> u64 {
+        self.ring_full + self.walk_failed + self.start_full
     }
 }
 

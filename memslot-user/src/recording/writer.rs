@@ -53,7 +53,9 @@ impl Writer {
     pub fn create(dir: &Path, meta: &Meta, options: Options) -> Result<Self, Error> {
         claim(dir, options)?;
         let found = fs::symlink_metadata(dir).map_err(|error| Error::io("look at", dir, error))?;
-        let writer = Self {
+        // First, so that a recorder that is killed at any moment leaves a recording.
+        write_meta(dir, Meta { schema: SCHEMA, complete: false, ..meta.clone() })?;
+        Ok(Self {
             dir: dir.to_path_buf(),
             identity: (found.dev(), found.ino()),
             faults: Table::create(dir, BATCH_ROWS)?,
@@ -61,9 +63,7 @@ impl Writer {
             translations: Table::create(dir, BATCH_ROWS)?,
             slots: Table::create(dir, 0)?,
             regions: Table::create(dir, 0)?,
-        };
-        writer.write_meta(meta)?;
-        Ok(writer)
+        })
     }
 
     /// Adds a fault.

@@ -79,8 +79,8 @@ pub struct ProbeSummary {
     pub events: u64,
     /// Calls whose event is not in the recording, and events that were emitted but not read.
     pub lost: Lost,
-    /// Calls within a call of the same task, measured as part of the outer one.
-    pub nested: u64,
+    /// Calls that were under way when the probes were detached, or whose return was the last to be lost.
+    pub unfinished: u64,
     /// Returns of calls that began before the probe was attached.
     pub no_start: u64,
     /// Wall time of one call; null without events.
@@ -246,7 +246,6 @@ fn add(account: &mut Account, meta: Option<&ProbeMeta>) {
         returns,
         emitted,
         ring_full,
-        nested,
         return_lost,
         no_start,
         start_full,
@@ -263,7 +262,6 @@ fn add(account: &mut Account, meta: Option<&ProbeMeta>) {
     account.returns += returns;
     account.emitted += emitted;
     account.ring_full += ring_full;
-    account.nested += nested;
     account.return_lost += return_lost;
     account.no_start += no_start;
     account.start_full += start_full;
@@ -346,7 +344,7 @@ impl ProbeSummary {
             returns: account.returns,
             events,
             lost: Lost::new(account, events),
-            nested: account.nested,
+            unfinished: account.unfinished(),
             no_start: account.no_start,
             latency_ns: Latency::new(&figures.latency),
             latency_ns_by_kind: kinds

@@ -3,7 +3,7 @@
 use crate::command::Tool;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 /// Whether this host can be recorded.
 pub(super) enum Verdict {
@@ -56,8 +56,14 @@ pub(super) fn has_vms() -> bool {
 }
 
 /// Records the host's VMs, or one of them; whether the recording is whole.
-pub(super) fn record(memslot: &Path, output: &Path, duration: &str, vm: Option<u32>) -> Result<bool> {
-    let mut command = Tool::new(memslot).args(["record", "--label", "host", "--duration", duration]);
+pub(super) fn record(memslot: &Path, output: &Path, duration: Duration, vm: Option<u32>) -> Result<bool> {
+    let mut command = Tool::new(memslot).args([
+        "record",
+        "--label",
+        "host",
+        "--duration",
+        &format!("{}ms", duration.as_millis()),
+    ]);
     command = command.arg("--output").arg(output);
     if let Some(pid) = vm {
         command = command.args(["--vm", &pid.to_string()]);

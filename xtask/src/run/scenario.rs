@@ -9,36 +9,56 @@ pub(super) struct Scenario {
     pub(super) label: &'static str,
     /// What is going on, for the progress line.
     pub(super) what: &'static str,
+    /// The probe that it is about; the few events of the others would say nothing.
+    probe: &'static str,
     /// Arguments of `memslot workload`.
     arguments: &'static str,
 }
 
 /// Slots and regions at 3, 53 and 509; vCPUs that spin alone and four to a CPU.
 pub(super) const SCENARIOS: &[Scenario] = &[
-    scenario("slots-3", "faults with 3 slots", "slots --slots 3 --accesses 2500 --rounds 4 --mmio 5 --gap 5"),
     scenario(
+        "page_fault",
+        "slots-3",
+        "faults with 3 slots",
+        "slots --slots 3 --accesses 2500 --rounds 4 --mmio 5 --gap 5",
+    ),
+    scenario(
+        "page_fault",
         "slots-53",
         "faults with 53 slots",
         "slots --slots 53 --order shuffled --accesses 2500 --rounds 4 --mmio 5 --gap 5",
     ),
     scenario(
+        "page_fault",
         "slots-509",
         "faults with 509 slots",
         "slots --slots 509 --order shuffled --accesses 2500 --rounds 4 --mmio 5 --gap 5",
     ),
-    scenario("ple-undercommit", "PLE exits, a vCPU to a CPU", "ple --undercommit --pauses 1500"),
-    scenario("ple-overcommit", "PLE exits, four vCPUs to a CPU", "ple --overcommit --pauses 1500"),
-    scenario("regions-3", "translations with 3 regions", "vhost --regions 3 --kicks 10"),
-    scenario("regions-53", "translations with 53 regions", "vhost --regions 53 --order shuffled --kicks 10"),
+    scenario("ple", "ple-undercommit", "PLE exits, a vCPU to a CPU", "ple --undercommit --pauses 1500"),
+    scenario("ple", "ple-overcommit", "PLE exits, four vCPUs to a CPU", "ple --overcommit --pauses 1500"),
+    scenario("translate", "regions-3", "translations with 3 regions", "vhost --regions 3 --kicks 10"),
     scenario(
+        "translate",
+        "regions-53",
+        "translations with 53 regions",
+        "vhost --regions 53 --order shuffled --kicks 10",
+    ),
+    scenario(
+        "translate",
         "regions-509",
         "translations with 509 regions",
         "vhost --regions 509 --order shuffled --kicks 10",
     ),
 ];
 
-const fn scenario(label: &'static str, what: &'static str, arguments: &'static str) -> Scenario {
-    Scenario { label, what, arguments }
+const fn scenario(
+    probe: &'static str,
+    label: &'static str,
+    what: &'static str,
+    arguments: &'static str,
+) -> Scenario {
+    Scenario { label, what, probe, arguments }
 }
 
 impl Scenario {
@@ -46,15 +66,17 @@ impl Scenario {
     pub(super) fn record(&self, memslot: &str, folder: &str) -> Tool {
         let output = format!("{folder}/{}", self.label);
         Tool::new(memslot)
-            .args(["record", "--output", &output, "--label", self.label, "--", memslot, "workload"])
+            .args(["record", "--probe", self.probe, "--output", &output, "--label", self.label])
+            .args(["--", memslot, "workload"])
             .args(self.arguments.split(' '))
     }
 }
 
-/// The shell script that records every scenario in the lab; its exit code is the worst of theirs.
-pub(super) fn script() -> String {
+/// The shell script that records, in the lab, the scenarios that need several CPUs, or those that do not; its exit code
+/// is the worst of theirs.
+pub(super) fn script(needs_cpus: bool) -> String {
     let mut script = String::from("worst=0\ncd \"$LAB_OUT\" || exit 2\n");
-    for scenario in SCENARIOS {
+    for scenario in SCENARIOS.iter().filter(|scenario| (scenario.probe == "ple") == needs_cpus) {
         let command = scenario.record("memslot", ".").command_line();
         let _ = writeln!(
             script,
@@ -75,7 +97,7 @@ mod tests {
     fn every_scenario_has_a_recording_of_its_own_and_a_line_in_the_script() {
         let labels: BTreeSet<_> = SCENARIOS.iter().map(|scenario| scenario.label).collect();
         assert_eq!(labels.len(), SCENARIOS.len());
-        let script = script();
+        let script = script(false) + &script(true);
         for scenario in SCENARIOS {
             let line = format!("--label {} -- memslot workload {} >", scenario.label, scenario.arguments);
             assert_eq!(script.matches(&line).count(), 1, "{line} in\n{script}");

@@ -16,17 +16,22 @@ pub(crate) struct Args {
     /// Leave out what boots a kernel
     #[arg(long)]
     no_lab: bool,
+    /// Only this stage; may be repeated
+    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "run"])]
+    stage: Vec<String>,
 }
 
 /// Tests of one kind, and what they are called in the report.
 struct Stage<'a> {
+    /// In one word, for the command line.
+    key: &'static str,
     name: &'static str,
     run: Box<dyn Fn() -> Result<()> + 'a>,
 }
 
 impl<'a> Stage<'a> {
-    fn new(name: &'static str, run: impl Fn() -> Result<()> + 'a) -> Self {
-        Self { name, run: Box::new(run) }
+    fn new(key: &'static str, name: &'static str, run: impl Fn() -> Result<()> + 'a) -> Self {
+        Self { key, name, run: Box::new(run) }
     }
 }
 
@@ -43,19 +48,21 @@ impl Args {
             Some(build::static_binary(&build::probes()?)?)
         };
         let mut stages = vec![
-            Stage::new("format", format),
-            Stage::new("lints", lints),
-            Stage::new("unit, property and command-line tests", unit_tests),
+            Stage::new("format", "format", format),
+            Stage::new("lints", "lints", lints),
+            Stage::new("unit", "unit, property and command-line tests", unit_tests),
         ];
         if let Some(memslot) = memslot.as_deref() {
-            stages.push(Stage::new("the lab itself, on both kernels", lab_tests::lab_itself));
-            stages
-                .push(Stage::new("probes against workloads, on both kernels", || lab_tests::probes(memslot)));
-            stages.push(Stage::new("what goes wrong for users, on both kernels", || {
+            stages.push(Stage::new("lab", "the lab itself, on both kernels", lab_tests::lab_itself));
+            stages.push(Stage::new("probes", "probes against workloads, on both kernels", || {
+                lab_tests::probes(memslot)
+            }));
+            stages.push(Stage::new("trouble", "what goes wrong for users, on both kernels", || {
                 lab_tests::trouble(memslot)
             }));
-            stages.push(Stage::new("run, end to end", end_to_end::run));
+            stages.push(Stage::new("run", "run, end to end", end_to_end::run));
         }
+        stages.retain(|stage| self.stage.is_empty() || self.stage.iter().any(|key| key == stage.key));
         Ok(report(&stages))
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn window(job: &Job<'_>) -> Result<Image, Error> {
     let high = spans().map(|span| span.high).max().unwrap_or(0);
     let units: BTreeSet<&str> = having.iter().map(|digest| unit(digest)).collect();
     let subtitle = format!(
-        "The window at entry and return of each PLE exit, by vCPU; it holds until the next one. Height: {} to {} {} \
+        "The window at entry of each PLE exit and as the exit grows it, by vCPU; it holds until the next one. Height: {} to {} {} \
          (logarithmic).",
         text::count(low.into()),
         text::count(high.into()),
@@ -139,7 +139,8 @@ pub(crate) fn yields(job: &Job<'_>) -> Result<Image, Error> {
                 },
             });
             let note = (all.tried == 0).then(|| "No exit tried to yield.".to_owned());
-            Section { heading, note, rows: rows.into() }
+            let rows = if all.tried == 0 { Vec::new() } else { rows.into() };
+            Section { heading, note, rows }
         })
         .collect();
     let rows = Rows {

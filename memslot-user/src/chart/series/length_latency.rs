@@ -61,9 +61,10 @@ fn finite(fit: &Fit) -> bool {
 fn describe(fit: &Fit) -> String {
     use super::super::text::{figure, time};
     format!(
-        "{} + {} ns a node ({} to {} at 95 %), R² {}",
+        "{} {} {} ns a node ({} to {} at 95 %), R² {}",
         time(fit.intercept.value),
-        figure(fit.slope.value),
+        if fit.slope.value < 0.0 { "−" } else { "+" },
+        figure(fit.slope.value.abs()),
         figure(fit.slope.low),
         figure(fit.slope.high),
         figure(fit.r_squared)

@@ -71,6 +71,16 @@ impl Args {
         {
             bail!("there is no process {pid}; `memslot record` without --vm records every VM");
         }
+        if let Some(pid) = self.vm
+            && !stop::has_vm(pid)
+        {
+            bail!("process {pid} has no VM; --vm takes the process that owns one, such as QEMU's");
+        }
+        if let Some(program) = self.command.first()
+            && !stop::can_start(program)
+        {
+            bail!("cannot start {program}: there is no such program");
+        }
         let probes: BTreeSet<Probe> = self.probe.iter().copied().collect();
         let options = Options { probes, preference: self.attach, ring_bytes: self.ring_size << 20 };
         let probes = Probes::attach(&options).context("nothing can be recorded on this host")?;

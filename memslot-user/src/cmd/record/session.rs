@@ -8,11 +8,10 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use memslot::{
     model::Probe,
-    probe::{self, Event, KernelLog, Options, Probes, Stream},
-    recording::{Account, Attached, Meta, ProbeMeta, Writer},
+    probe::{self, Event, KernelLog, Options, Probes, Status, Stream, Verdict},
+    recording::{Account, Meta, ProbeMeta, Writer},
 };
 use std::{
-    collections::BTreeSet,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -30,9 +29,12 @@ pub(super) struct Session {
     log: Option<KernelLog>,
     writer: Option<Writer>,
     meta: Meta,
-    wanted: BTreeSet<Probe>,
+    /// A probe that was asked for could not be attached.
+    missing: bool,
     progress: ProgressBar,
     flushed: Instant,
+    /// Older layouts that could not be read yet.
+    unread_layouts: usize,
 }
 
 impl Session {
@@ -47,15 +49,16 @@ impl Session {
             only_pid: args.vm,
             ..Meta::default()
         };
+        let mut missing = 0;
         for &wanted in &options.probes {
-            meta.probes.insert(wanted, describe(&probes, wanted));
+            let verdict = probes.verdict(wanted);
+            if verdict.status == Status::Missing {
+                missing += 1;
+                eprintln!("memslot: {} is not measured: {}", wanted.name(), verdict.notes.join("; "));
+            }
+            meta.probes.insert(wanted, describe(verdict));
         }
-        let missing: Vec<_> = options.probes.iter().filter(|wanted| !probes.has(**wanted)).collect();
-        for wanted in &missing {
-            let note = meta.probes.get(wanted).and_then(|probe| probe.note.clone()).unwrap_or_default();
-            eprintln!("memslot: {} is not measured: {note}", wanted.name());
-        }
-        if missing.len() == options.probes.len() {
+        if missing == options.probes.len() {
             bail!("none of the probes can be attached; `memslot doctor` says more");
         }
         let stream = Stream::open(&mut probes)?;
@@ -71,9 +74,10 @@ impl Session {
             log,
             writer: Some(writer),
             meta,
-            wanted: options.probes.clone(),
+            missing: missing > 0,
             progress,
             flushed: Instant::now(),
+            unread_layouts: 0,
         })
     }
 
@@ -88,7 +92,10 @@ impl Session {
                 biased;
                 ended = &mut end => return ended,
                 _ = tick.tick() => {
-                    self.drain()?;
+                    if self.drain()? == BURST {
+                        // There is more; but the end is looked for in between.
+                        tick.reset_immediately();
+                    }
                     self.now_and_then()?;
                 }
             }
@@ -153,6 +160,8 @@ impl Session {
         }
         self.flushed = Instant::now();
         self.take_warnings();
+        self.unread_layouts = self.stream.ask_again(&mut self.probes);
+        let known = self.meta.vms.len() + self.meta.devices.len() + self.meta.tables.len();
         self.read_accounts()?;
         let events: u64 = self.meta.probes.values().map(|probe| probe.events).sum();
         let lost: u64 = self.meta.probes.values().map(|probe| probe.account.lost()).sum();
@@ -160,7 +169,10 @@ impl Session {
         self.progress.tick();
         if let Some(writer) = &mut self.writer {
             writer.flush()?;
-            writer.write_meta(&self.meta)?;
+            // It waits for the disk, while the ring fills: only when there is something new to say.
+            if known != self.meta.vms.len() + self.meta.devices.len() + self.meta.tables.len() {
+                writer.write_meta(&self.meta)?;
+            }
         }
         Ok(())
     }
@@ -194,17 +206,28 @@ impl Session {
         let ended = ended?;
         rest?;
         self.report();
-        let lost = self.meta.probes.values().any(|probe| probe.account.lost() > 0);
-        let missing = self.wanted.iter().any(|probe| !self.probes.has(*probe));
+        let lost = self.meta.probes.values().any(|probe| probe.account.lost() > 0)
+            || self.meta.layout_account.layout_lost() > 0
+            || self.unread_layouts > 0;
         let failed = matches!(ended, Ended::Command(status) if !status.success());
         if let (true, Ended::Command(status)) = (failed, ended) {
             eprintln!("memslot: the command failed ({status}); the recording is whole");
         }
-        Ok(ExitCode::from(u8::from(lost || missing || failed)))
+        Ok(ExitCode::from(u8::from(lost || self.missing || failed)))
     }
 
     fn finish_files(&mut self, ended_by: &str) -> anyhow::Result<()> {
         while self.drain()? > 0 {}
+        self.unread_layouts = self.stream.ask_again(&mut self.probes);
+        while self.drain()? > 0 {}
+        if self.unread_layouts > 0 {
+            let warning = format!(
+                "{} layouts that are older than the recording could not be read: they changed too fast, or went",
+                self.unread_layouts
+            );
+            eprintln!("memslot: {warning}");
+            self.meta.warnings.push(warning);
+        }
         self.take_warnings();
         self.read_accounts()?;
         self.meta.end = probe::clock();
@@ -220,39 +243,29 @@ impl Session {
             let account = &meta.account;
             let attach = meta.attached.first().map_or("not attached", |attached| attached.kind.name());
             eprintln!(
-                "{:<10} {attach:<12} {} entries, {} returns, {} events, {} lost",
+                "{:<10} {attach:<12} {} entries, {} returns, {} events, {} lost{}",
                 probe.name(),
                 account.entries,
                 account.returns,
                 meta.events,
                 account.lost(),
+                match account.unfinished() {
+                    0 => String::new(),
+                    count => format!(", {count} still under way at the end"),
+                },
+            );
+        }
+        let lost = self.meta.layout_account.layout_lost();
+        if lost > 0 {
+            eprintln!(
+                "layouts    {lost} records lost: replay will leave events out; try a larger --ring-size"
             );
         }
     }
 }
 
 /// What became of a probe's functions, for `meta.json`.
-fn describe(probes: &Probes, wanted: Probe) -> ProbeMeta {
-    let own = probes.functions.iter().filter(|report| report.purpose == wanted.name());
-    let mut meta = ProbeMeta::default();
-    let mut notes = Vec::new();
-    for report in own {
-        match report.attached {
-            // The function that gives the latency comes first.
-            Some(kind) if report.without.is_none() => {
-                meta.attached.insert(0, Attached { function: report.function.clone(), kind });
-            }
-            Some(kind) => meta.attached.push(Attached { function: report.function.clone(), kind }),
-            None => {}
-        }
-        notes.extend(report.reason.as_ref().map(|reason| format!("{}: {reason}", report.function)));
-    }
-    let gap = match wanted {
-        Probe::PageFault => &probes.gaps.slots,
-        Probe::Ple => &probes.gaps.window,
-        Probe::Translate => &probes.gaps.regions,
-    };
-    notes.extend(gap.clone());
-    meta.note = (!notes.is_empty()).then(|| notes.join("; "));
-    meta
+fn describe(verdict: Verdict) -> ProbeMeta {
+    let note = (!verdict.notes.is_empty()).then(|| verdict.notes.join("; "));
+    ProbeMeta { attached: verdict.attached, note, ..ProbeMeta::default() }
 }

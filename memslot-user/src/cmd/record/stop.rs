@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use std::{
+    fs,
     path::Path,
     process::{Command, ExitStatus},
     time::Duration,
@@ -47,6 +48,23 @@ pub(super) fn is_alive(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
+/// Does the process hold a VM? One whose files we may not look at may.
+pub(super) fn has_vm(pid: u32) -> bool {
+    let Ok(files) = fs::read_dir(Path::new("/proc").join(pid.to_string()).join("fd")) else { return true };
+    files
+        .flatten()
+        .any(|file| fs::read_link(file.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:kvm-vm"))
+}
+
+/// Is there such a program? Asked before anything is written.
+pub(super) fn can_start(program: &str) -> bool {
+    if program.contains('/') {
+        return Path::new(program).is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
 impl Stop {
     /// Starts the command, if there is one, and waits for whichever end comes first.
     pub(super) async fn wait(self) -> anyhow::Result<Ended> {
@@ -57,7 +75,8 @@ impl Stop {
             None => None,
             Some(command) => {
                 let program = command.get_program().to_string_lossy().into_owned();
-                let child = tokio::process::Command::from(command).spawn();
+                // It was started for the recording and ends with it, also when that fails.
+                let child = tokio::process::Command::from(command).kill_on_drop(true).spawn();
                 Some(child.with_context(|| format!("cannot start {program}"))?)
             }
         };
@@ -71,7 +90,6 @@ impl Stop {
             () = gone(self.vm) => Ended::VmGone,
         };
         if let (Some(child), false) = (&mut child, matches!(ended, Ended::Command(_))) {
-            // It was started for the recording and ends with it.
             child.start_kill().ok();
             child.wait().await.ok();
         }
