@@ -122,6 +122,8 @@ const MOST_EVENTS: usize = u32::MAX as usize - 1;
 #[derive(Clone, Copy)]
 struct PendingFault {
     generation: u64,
+    /// The set was already the next generation's: see [`layouts::in_force`].
+    ambiguous: bool,
     gfn: u64,
     latency: u64,
     slot: Option<i32>,
@@ -139,6 +141,7 @@ impl PendingFault {
         };
         Self {
             generation: fault.generation,
+            ambiguous: fault.ambiguous,
             gfn: fault.gpa.gfn().0,
             latency: fault.latency,
             slot: fault.slot,
@@ -190,8 +193,6 @@ pub(super) fn faults(
     read(recording.faults(), &mut notes, report, |fault| {
         if !fault.class.searches() {
             joined.check.without_search += 1;
-        } else if fault.ambiguous {
-            joined.leave_out(Unjoined::Ambiguous, 1);
         } else {
             count += 1;
             pending.entry(layouts::space(&fault)).or_default().push(PendingFault::new(&fault));
@@ -203,6 +204,10 @@ pub(super) fn faults(
     let mut histories = layouts::histories(recording.meta(), changes, pending.keys().copied());
     let mut done = 0;
     for (space, mut faults) in pending {
+        let step = layouts::generation_step(space, faults.iter().map(|fault| fault.generation));
+        for fault in faults.iter_mut().filter(|fault| fault.ambiguous) {
+            fault.generation = layouts::in_force(fault.generation, step);
+        }
         // Stable, so that within a generation the order of the recording stays.
         faults.sort_by_key(|fault| fault.generation);
         let Some(history) = histories.get_mut(&space) else { continue };
@@ -239,6 +244,8 @@ fn slot_group(
                 }
                 joined.push(event);
             }
+            // The kernel may have looked again, once the next set was there.
+            Err(Unjoined::Disagrees) if fault.ambiguous => joined.leave_out(Unjoined::Ambiguous, 1),
             Err(reason) => joined.leave_out(reason, 1),
         }
     }
