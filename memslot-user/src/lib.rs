@@ -8,6 +8,7 @@
 pub mod chart;
 pub mod digest;
 pub mod engine;
+pub mod given;
 pub mod layouts;
 pub mod model;
 pub mod ple;

@@ -3,6 +3,7 @@
 pub(crate) mod chart;
 pub(crate) mod digests;
 pub(crate) mod doctor;
+pub(crate) mod given;
 pub(crate) mod ple;
 pub(crate) mod record;
 pub(crate) mod replay;

@@ -178,6 +178,7 @@ impl PendingFault {
 /// Joins the faults of a recording and hands the groups to `visit`.
 pub(super) fn faults(
     recording: &Recording,
+    last_used: bool,
     report: Report<'_>,
     visit: &mut dyn FnMut(&Joined, &Group<'_>),
 ) -> Result<Joined, Error> {
@@ -212,7 +213,7 @@ pub(super) fn faults(
         faults.sort_by_key(|fault| fault.generation);
         let Some(history) = histories.get_mut(&space) else { continue };
         for group in faults.chunk_by(|one, other| one.generation == other.generation) {
-            slot_group(&mut joined, history, group, visit);
+            slot_group(&mut joined, history, group, last_used, visit);
             done += group.len() as u64;
             report(Progress { stage: "replaying faults", done, total: Some(count as u64) });
         }
@@ -224,6 +225,7 @@ fn slot_group(
     joined: &mut Joined,
     history: &mut SlotHistory,
     faults: &[PendingFault],
+    last_used: bool,
     visit: &mut dyn FnMut(&Joined, &Group<'_>),
 ) {
     let Some(first) = faults.first() else { return };
@@ -236,7 +238,7 @@ fn slot_group(
     for fault in faults {
         match fault.join(layout) {
             Ok((event, searched)) => {
-                if searched {
+                if searched || !last_used {
                     let event = u32::try_from(joined.events.len()).unwrap_or(u32::MAX);
                     lookups.push(Lookup { addr: fault.gfn, last: fault.gfn, event });
                 } else {

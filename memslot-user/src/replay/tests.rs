@@ -105,11 +105,25 @@ fn the_kernels_engine_has_the_observed_lengths_and_predicts_the_observed_latency
 }
 
 #[test]
+fn without_the_last_used_slot_every_fault_is_a_look_up() {
+    let (_parent, dir) = place();
+    synthetic::write(&dir, &Shape { translations: 0, ..Shape::default() }).unwrap();
+    let replays = replay(&dir, &Options { rounds: 0, last_used: false, ..quick() });
+    let faults = of(&replays, Probe::PageFault);
+    assert!(faults.sound());
+    assert_eq!((faults.lookups, faults.check.last_used_answered), (faults.check.events, 0));
+}
+
+#[test]
 fn engines_and_probes_can_be_chosen() {
     let (_parent, dir) = place();
     synthetic::write(&dir, &Shape { faults: 2000, translations: 500, ..Shape::default() }).unwrap();
-    let options =
-        Options { probes: vec![Probe::Translate], engines: Some(EngineId::ALL.to_vec()), rounds: 0 };
+    let options = Options {
+        probes: vec![Probe::Translate],
+        engines: Some(EngineId::ALL.to_vec()),
+        rounds: 0,
+        ..quick()
+    };
     let replays = replay(&dir, &options);
     assert_eq!(replays.len(), 1);
     assert_eq!(
