@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::cmd::{chart, doctor, record, replay, summary, workload};
+use crate::cmd::{chart, doctor, ple, record, replay, summary, workload};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -23,6 +23,8 @@ enum Command {
     Record(record::Args),
     /// Run a recording's addresses through other data structures
     Replay(replay::Args),
+    /// Hold PLE windows against the rules of KVM, and try other policies
+    Ple(ple::Args),
     /// Draw the charts of a recording as PNG
     Chart(chart::Args),
     /// Print a recording's figures as tables or JSON
@@ -38,6 +40,7 @@ impl Cli {
             Command::Doctor(args) => args.run(),
             Command::Record(args) => args.run(),
             Command::Replay(args) => args.run(),
+            Command::Ple(args) => args.run(),
             Command::Chart(args) => args.run(),
             Command::Summary(args) => args.run(),
             Command::Workload(args) => args.run(),

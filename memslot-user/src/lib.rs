@@ -3,13 +3,17 @@
 //!
 //! The way of the data: [`probe`] (kernel to events) → [`recording`] → [`replay`] through
 //! [`engine`] → [`chart`] and [`report`]. [`workload`] causes known numbers of events;
-//! [`model`] holds the terms that all of them share.
+//! [`layouts`] makes layouts without a guest; [`model`] holds the terms that all of them share.
 
 pub mod chart;
 pub mod digest;
 pub mod engine;
+pub mod given;
+pub mod layouts;
 pub mod model;
+pub mod ple;
 pub mod probe;
+mod random;
 pub mod recording;
 pub mod replay;
 pub mod report;

@@ -3,6 +3,8 @@
 pub(crate) mod chart;
 pub(crate) mod digests;
 pub(crate) mod doctor;
+pub(crate) mod given;
+pub(crate) mod ple;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod summary;

@@ -1,11 +1,12 @@
 //! `memslot replay`
 
+use super::given;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use memslot::engine::EngineId;
 use memslot::model::Probe;
 use memslot::recording::Recording;
-use memslot::replay::{self, Options, ProbeReplay, Progress};
+use memslot::replay::{self, Direct, DirectOptions, Options, ProbeReplay, Progress};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +15,8 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The recording's directory
-    recording: PathBuf,
+    #[arg(required_unless_present_any = ["layout", "generate"], conflicts_with_all = ["layout", "generate"])]
+    recording: Option<PathBuf>,
     /// Engines to run the look-ups through, comma-separated: linear, linear_by_size, sorted_array, wbtree,
     /// rbtree, interval_tree [default: the first four and the kernel's own tree]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -28,6 +30,20 @@ pub(crate) struct Args {
     /// Rounds of timing; more give narrower intervals
     #[arg(long, value_name = "N", default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
+    /// Ask the last-used slot first, as the kernel does, or not ("non cached")
+    #[arg(long, value_name = "ON|OFF", default_value = "on")]
+    last_used: Switch,
+    #[command(flatten)]
+    given: given::Given,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Switch {
+    /// Asked first
+    On,
+    /// Every access is a look-up
+    Off,
 }
 
 /// A probe whose events make look-ups.
@@ -46,10 +62,19 @@ struct Document<'a> {
     replay: &'a [ProbeReplay],
 }
 
+#[derive(serde::Serialize)]
+struct DirectDocument<'a> {
+    schema: u32,
+    direct: &'a Direct,
+}
+
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let recording = Recording::open(&self.recording)?;
-        let mut options = Options { engines: self.engines, rounds: self.rounds, ..Options::default() };
+        let Some(path) = &self.recording else { return self.without_recording() };
+        let recording = Recording::open(path)?;
+        let last_used = self.last_used == Switch::On;
+        let mut options =
+            Options { engines: self.engines, rounds: self.rounds, last_used, ..Options::default() };
         if !self.probe.is_empty() {
             let wanted = |probe: &Probe| match probe {
                 Probe::PageFault => self.probe.contains(&Searching::PageFault),
@@ -68,19 +93,46 @@ impl Args {
         } else {
             replay::text(&replays)
         };
-        match std::io::stdout().write_all(text.as_bytes()) {
-            // Whoever reads has seen enough.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-            Err(error) => {
-                anyhow::bail!("the figures could not be written to standard output: {}", error.kind())
-            }
-            Ok(()) => {}
-        }
+        print(&text)?;
         let sound = replays.iter().all(ProbeReplay::sound);
         if !sound && self.json {
             eprintln!("memslot: {}", replay::UNSOUND);
         }
         Ok(if sound && !replays.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    }
+}
+
+impl Args {
+    /// Layout and addresses from files or made up.
+    fn without_recording(self) -> anyhow::Result<ExitCode> {
+        let layout = self.given.read_layout()?;
+        let accesses = self.given.read_accesses(&layout)?;
+        let engines = self.engines.unwrap_or_else(|| replay::usual(Probe::PageFault));
+        let options = DirectOptions { engines, last_used: self.last_used == Switch::On, rounds: self.rounds };
+        let bar = bar();
+        let direct = replay::direct(&layout, &accesses, &options, &|progress| show(&bar, progress));
+        bar.finish_and_clear();
+        let direct = direct?;
+        let text = if self.json {
+            let document = DirectDocument { schema: 1, direct: &direct };
+            serde_json::to_string_pretty(&document).context("the figures cannot be written as JSON")? + "\n"
+        } else {
+            replay::direct_text(&direct)
+        };
+        print(&text)?;
+        if !direct.sound() && self.json {
+            eprintln!("memslot: {}", replay::UNSOUND);
+        }
+        Ok(if direct.sound() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    }
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => anyhow::bail!("the figures could not be written to standard output: {}", error.kind()),
+        Ok(()) => Ok(()),
     }
 }
 

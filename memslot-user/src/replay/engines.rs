@@ -28,7 +28,8 @@ pub(super) enum KernelTree<'a> {
 
 /// The engines that a probe's look-ups are run through unless others are asked for: what the probe's
 /// kernel has, had, or could have.
-pub(super) fn usual(probe: Probe) -> Vec<EngineId> {
+#[must_use]
+pub fn usual(probe: Probe) -> Vec<EngineId> {
     let kernel = if probe == Probe::Translate { EngineId::IntervalTree } else { EngineId::Rbtree };
     vec![EngineId::Linear, EngineId::LinearBySize, EngineId::SortedArray, EngineId::Wbtree, kernel]
 }

@@ -122,6 +122,8 @@ const MOST_EVENTS: usize = u32::MAX as usize - 1;
 #[derive(Clone, Copy)]
 struct PendingFault {
     generation: u64,
+    /// The set was already the next generation's: see [`layouts::in_force`].
+    ambiguous: bool,
     gfn: u64,
     latency: u64,
     slot: Option<i32>,
@@ -139,6 +141,7 @@ impl PendingFault {
         };
         Self {
             generation: fault.generation,
+            ambiguous: fault.ambiguous,
             gfn: fault.gpa.gfn().0,
             latency: fault.latency,
             slot: fault.slot,
@@ -175,6 +178,7 @@ impl PendingFault {
 /// Joins the faults of a recording and hands the groups to `visit`.
 pub(super) fn faults(
     recording: &Recording,
+    last_used: bool,
     report: Report<'_>,
     visit: &mut dyn FnMut(&Joined, &Group<'_>),
 ) -> Result<Joined, Error> {
@@ -190,8 +194,6 @@ pub(super) fn faults(
     read(recording.faults(), &mut notes, report, |fault| {
         if !fault.class.searches() {
             joined.check.without_search += 1;
-        } else if fault.ambiguous {
-            joined.leave_out(Unjoined::Ambiguous, 1);
         } else {
             count += 1;
             pending.entry(layouts::space(&fault)).or_default().push(PendingFault::new(&fault));
@@ -203,11 +205,15 @@ pub(super) fn faults(
     let mut histories = layouts::histories(recording.meta(), changes, pending.keys().copied());
     let mut done = 0;
     for (space, mut faults) in pending {
+        let step = layouts::generation_step(space, faults.iter().map(|fault| fault.generation));
+        for fault in faults.iter_mut().filter(|fault| fault.ambiguous) {
+            fault.generation = layouts::in_force(fault.generation, step);
+        }
         // Stable, so that within a generation the order of the recording stays.
         faults.sort_by_key(|fault| fault.generation);
         let Some(history) = histories.get_mut(&space) else { continue };
         for group in faults.chunk_by(|one, other| one.generation == other.generation) {
-            slot_group(&mut joined, history, group, visit);
+            slot_group(&mut joined, history, group, last_used, visit);
             done += group.len() as u64;
             report(Progress { stage: "replaying faults", done, total: Some(count as u64) });
         }
@@ -219,6 +225,7 @@ fn slot_group(
     joined: &mut Joined,
     history: &mut SlotHistory,
     faults: &[PendingFault],
+    last_used: bool,
     visit: &mut dyn FnMut(&Joined, &Group<'_>),
 ) {
     let Some(first) = faults.first() else { return };
@@ -231,7 +238,7 @@ fn slot_group(
     for fault in faults {
         match fault.join(layout) {
             Ok((event, searched)) => {
-                if searched {
+                if searched || !last_used {
                     let event = u32::try_from(joined.events.len()).unwrap_or(u32::MAX);
                     lookups.push(Lookup { addr: fault.gfn, last: fault.gfn, event });
                 } else {
@@ -239,6 +246,8 @@ fn slot_group(
                 }
                 joined.push(event);
             }
+            // The kernel may have looked again, once the next set was there.
+            Err(Unjoined::Disagrees) if fault.ambiguous => joined.leave_out(Unjoined::Ambiguous, 1),
             Err(reason) => joined.leave_out(reason, 1),
         }
     }

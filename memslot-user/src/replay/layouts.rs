@@ -19,7 +19,7 @@ pub(super) enum Unjoined {
     NoLayout,
     /// The event came before the snapshot.
     BeforeSnapshot,
-    /// A slot set was being exchanged.
+    /// A slot set was being exchanged, and the fault does not agree with the new one.
     Ambiguous,
     /// Changes contradict each other: some were lost.
     ChangesLost,
@@ -211,6 +211,20 @@ pub(super) fn histories(
             (space, SlotHistory::new(changes, older))
         })
         .collect()
+}
+
+/// How far a VM's generations are apart: KVM deals them out to the address spaces in turn
+/// (`kvm_swap_active_memslots`), of which x86 has two, and one where a VM has private memory. With two,
+/// those of space 0 are even.
+pub(super) fn generation_step(space: Space, mut generations: impl Iterator<Item = u64>) -> u64 {
+    if space.1 == 0 && generations.any(|generation| generation % 2 == 1) { 1 } else { 2 }
+}
+
+/// The generation whose slots a fault saw that came while an update was in progress.
+/// `kvm_swap_active_memslots` marks the *new* set with the old generation and bit 63, puts it in
+/// force, waits for the readers of the old one, and only then gives it its own generation.
+pub(super) fn in_force(generation: u64, step: u64) -> u64 {
+    generation.saturating_add(step)
 }
 
 /// The address space of a fault.

@@ -6,6 +6,7 @@
 //! have taken.
 
 mod count;
+mod direct;
 mod engines;
 mod join;
 mod layouts;
@@ -18,9 +19,15 @@ mod tables;
 mod text;
 mod timing;
 
-pub use outcome::{Check, EngineOutcome, Fit, Interval, Lengths, Prediction, ProbeReplay, Quantiles};
+pub use direct::{Direct, DirectEngine, DirectOptions, Steps, direct};
+pub use engines::usual;
+pub use outcome::{
+    Check, ClassFit, EngineOutcome, Fit, Interval, Lengths, Prediction, ProbeReplay, Quantiles, Residuals,
+};
 pub use run::{Error, Options, Progress, run};
-pub use text::{UNSOUND, text};
+pub use text::{UNSOUND, direct_text, text};
 
+#[cfg(test)]
+mod direct_tests;
 #[cfg(test)]
 mod tests;

@@ -83,6 +83,37 @@ pub struct Fit {
     pub range: (u32, u32),
 }
 
+/// A line for one class of events (hits and misses apart), and how well it tells the latency of events
+/// that it was not fitted to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassFit {
+    /// Which events.
+    pub class: String,
+    /// The line of all of them; `None` where `reason` says why.
+    pub fit: Option<Fit>,
+    /// Why there is no line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Latency less the line, of the events held out, ns.
+    pub residuals: Option<Residuals>,
+}
+
+/// What a line leaves unexplained. A fifth of the events, in blocks, is held out; line and interval come
+/// from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Residuals {
+    /// Events held out.
+    pub held_out: u64,
+    /// 2.5th percentile, ns.
+    pub low: f64,
+    /// Median, ns: far from 0, the line is biased.
+    pub median: f64,
+    /// 97.5th percentile, ns.
+    pub high: f64,
+    /// Share of the held-out events within the interval that should hold 95 % of them, 0 to 1.
+    pub coverage: f64,
+}
+
 /// Latency that the calls would have had with another engine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
@@ -141,7 +172,7 @@ pub struct ProbeReplay {
 }
 
 /// What a replay knows about its own soundness.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// Events that were joined with their layout; those of them that the last-used slot answered made
     /// no look-up in any engine, as it stays in front of each.
@@ -159,6 +190,9 @@ pub struct Check {
     /// Which events the fit rests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit_basis: Option<String>,
+    /// The line of every class of events; that of the class with most events makes the predictions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassFit>,
     /// Look-ups that were timed, a round.
     pub timed_lookups: u64,
     /// Rounds of timing.

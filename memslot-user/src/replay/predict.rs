@@ -8,7 +8,7 @@
 
 use super::count::Count;
 use super::join::{Basis, Event};
-use super::outcome::{Fit, Interval, Prediction, Quantiles};
+use super::outcome::{ClassFit, Fit, Interval, Prediction, Quantiles, Residuals};
 use crate::stats::{
     BlockBootstrap, Line, median, percentile_interval, quantile_unsorted, r_squared, theil_sen_weighted,
 };
@@ -29,6 +29,8 @@ pub(super) struct Fitted {
     pub(super) fit: Option<Fit>,
     pub(super) basis: Option<Basis>,
     pub(super) reason: Option<String>,
+    /// The lines of all kinds.
+    pub(super) classes: Vec<ClassFit>,
 }
 
 /// Fits the cost of a step.
@@ -37,34 +39,82 @@ pub(super) fn fit(events: &[Event]) -> Fitted {
     for event in events.iter().filter(|event| event.basis != Basis::Other && event.visited() > 0) {
         by_basis.entry(event.basis).or_default().push((event.visited(), nanoseconds(event)));
     }
-    let none = |basis, reason: String| Fitted { fit: None, basis, reason: Some(reason) };
-    let Some((basis, points)) = by_basis.into_iter().max_by_key(|(_, points)| points.len()) else {
-        return none(None, "no event searched".to_owned());
+    // Of any basis that counts: where the kernel itself went, no prediction extrapolates.
+    let lengths = || events.iter().filter(|event| event.basis != Basis::Other).map(Event::visited);
+    let range = (lengths().filter(|length| *length > 0).min().unwrap_or(0), lengths().max().unwrap_or(0));
+    let largest = by_basis.iter().max_by_key(|(_, points)| points.len()).map(|(basis, _)| *basis);
+    let (mut chosen, mut reason, mut classes) = (None, Some("no event searched".to_owned()), Vec::new());
+    for (basis, points) in &by_basis {
+        let fitted = fit_class(*basis, points);
+        if Some(*basis) == largest {
+            chosen = fitted.fit.map(|fit| Fit { range, ..fit });
+            reason.clone_from(&fitted.reason);
+        }
+        classes.push(fitted);
+    }
+    Fitted { fit: chosen, basis: largest, reason, classes }
+}
+
+/// The line of one class of events.
+fn fit_class(basis: Basis, points: &[(u32, f64)]) -> ClassFit {
+    let none = |reason: String| ClassFit {
+        class: basis.text().to_owned(),
+        fit: None,
+        reason: Some(reason),
+        residuals: None,
     };
     let medians = medians(points.iter().copied());
     let Some(line) = line(&medians) else {
-        let reason = format!(
+        return none(format!(
             "a line needs {FEWEST_LENGTHS} search lengths with {FEWEST_EVENTS} events each, and the {} have {}",
             basis.text(),
             medians.len()
-        );
-        return none(Some(basis), reason);
+        ));
     };
-    let Some((intercept, slope)) = intervals(&points, line) else {
-        return none(Some(basis), format!("the {} are too few to resample", basis.text()));
+    let Some((intercept, slope)) = intervals(points, line) else {
+        return none(format!("the {} are too few to resample", basis.text()));
     };
-    // Of any basis that counts: where the kernel itself went, no prediction extrapolates.
-    let lengths = || events.iter().filter(|event| event.basis != Basis::Other).map(Event::visited);
     let points_of_medians: Vec<(f64, f64)> =
         medians.iter().map(|middle| (f64::from(middle.length), middle.median)).collect();
+    let lengths = || points.iter().map(|(length, _)| *length);
     let fit = Fit {
         intercept,
         slope,
         r_squared: r_squared(&points_of_medians, line),
         events: points.len() as u64,
-        range: (lengths().filter(|length| *length > 0).min().unwrap_or(0), lengths().max().unwrap_or(0)),
+        range: (lengths().min().unwrap_or(0), lengths().max().unwrap_or(0)),
     };
-    Fitted { fit: Some(fit), basis: Some(basis), reason: None }
+    ClassFit { class: basis.text().to_owned(), fit: Some(fit), reason: None, residuals: residuals(points) }
+}
+
+/// Fits four fifths of the events, and sees how the last fifth lies about the line. Whole blocks are
+/// held out, as neighbours are alike.
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
+fn residuals(points: &[(u32, f64)]) -> Option<Residuals> {
+    let block = points.len().div_ceil(BLOCKS).max(1);
+    let part = |held_out: bool| {
+        points
+            .chunks(block)
+            .enumerate()
+            .filter(move |(number, _)| (number % 5 == 4) == held_out)
+            .flat_map(|(_, block)| block.iter().copied())
+    };
+    let line = line(&medians(part(false)))?;
+    let about = |held_out| -> Vec<f64> {
+        part(held_out)
+            .map(|(length, latency)| latency - line.intercept - line.slope * f64::from(length))
+            .collect()
+    };
+    let (mut fitted, mut held) = (about(false), about(true));
+    let (low, high) = (quantile_unsorted(&mut fitted, 0.025)?, quantile_unsorted(&mut fitted, 0.975)?);
+    let within = held.iter().filter(|residual| (low..=high).contains(*residual)).count();
+    Some(Residuals {
+        held_out: held.len() as u64,
+        low: quantile_unsorted(&mut held, 0.025)?,
+        median: quantile_unsorted(&mut held, 0.5)?,
+        high: quantile_unsorted(&mut held, 0.975)?,
+        coverage: within as f64 / held.len() as f64,
+    })
 }
 
 /// The quantiles of the latencies as they were.
@@ -180,6 +230,31 @@ mod tests {
     }
 
     #[test]
+    fn hits_and_misses_have_lines_of_their_own() {
+        let mut events = events();
+        for (number, event) in events.iter_mut().enumerate() {
+            if number % 3 == 0 {
+                (event.basis, event.latency) = (Basis::NoSlot, event.latency + 5000);
+            }
+        }
+        let classes = fit(&events).classes;
+        assert_eq!(classes.len(), 2);
+        let intercept = |class: usize| classes[class].fit.unwrap().intercept.value;
+        assert!((intercept(1) - intercept(0) - 5000.0).abs() < 20.0, "{classes:?}");
+    }
+
+    /// Latencies that drift: the held-out events then lie where the line does not expect them.
+    #[test]
+    fn a_line_that_fits_badly_shows_in_the_coverage() {
+        let mut events = events();
+        for (number, event) in (0..).zip(&mut events) {
+            event.latency += if (number / 150) % 5 == 4 { 3000 } else { 0 };
+        }
+        let residuals = fit(&events).classes[0].residuals.unwrap();
+        assert!(residuals.coverage < 0.5 && residuals.median > 1000.0, "{residuals:?}");
+    }
+
+    #[test]
     fn the_cost_of_a_step_is_found_and_used() {
         let events = events();
         let fitted = fit(&events).fit.unwrap();
@@ -188,6 +263,10 @@ mod tests {
         assert!(fitted.slope.high - fitted.slope.low < 5.0, "{fitted:?}");
         // The noise is uniform below 128.
         assert!((fitted.intercept.value - 2064.0).abs() < 10.0, "{fitted:?}");
+        let residuals = fit(&events).classes[0].residuals.unwrap();
+        assert_eq!(residuals.held_out, 1200);
+        assert!((residuals.coverage - 0.95).abs() < 0.02, "{residuals:?}");
+        assert!(residuals.median.abs() < 10.0 && residuals.low < -50.0 && residuals.high > 50.0);
         assert!(fitted.r_squared > 0.98 && fitted.range == (1, 7) && fitted.events == 6000);
 
         // An engine that visits 11 nodes each time, beyond what was seen.

@@ -19,11 +19,13 @@ pub struct Options {
     pub engines: Option<Vec<EngineId>>,
     /// Rounds of timing; 0 leaves the times 0.
     pub rounds: u32,
+    /// The last-used slot stays in front of every engine; otherwise each event is a look-up.
+    pub last_used: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { probes: vec![Probe::PageFault, Probe::Translate], engines: None, rounds: 21 }
+        Self { probes: vec![Probe::PageFault, Probe::Translate], engines: None, rounds: 21, last_used: true }
     }
 }
 
@@ -89,7 +91,7 @@ fn probe_replay(
         sample.offer(built, group.lookups);
     };
     let joined = match probe {
-        Probe::PageFault => join::faults(recording, report, &mut visit)?,
+        Probe::PageFault => join::faults(recording, options.last_used, report, &mut visit)?,
         Probe::Translate => join::translations(recording, report, &mut visit)?,
         Probe::Ple => return Err(Error::NoLookups(probe)),
     };
@@ -109,6 +111,7 @@ fn assemble(
     events.iter().filter_map(|event| event.observed).for_each(|length| observed.add(length.visited));
     let fitted = predict::fit(&events);
     check.fit_basis = fitted.basis.map(|basis| basis.text().to_owned());
+    check.classes = fitted.classes;
     check.timed_lookups = timing.lookups;
     check.rounds = rounds;
     let outcome = |(count, ns_per_lookup): (&Count, _)| {

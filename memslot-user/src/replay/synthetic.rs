@@ -171,17 +171,21 @@ impl Vm {
             0 => {
                 self.generation += 2;
                 self.tell(SlotChangeKind::Flags, slot);
+                self.in_progress(shape, rng, writer)?;
             }
             1 => {
                 // In between, the old slot is still searched.
                 self.generation += 2;
+                self.in_progress(shape, rng, writer)?;
                 self.fault(shape, rng, writer)?;
                 self.generation += 2;
                 self.tree.remove(slot.base_gfn.0);
                 self.slots.remove(&slot.id);
                 self.tell(SlotChangeKind::Delete, slot);
+                self.in_progress(shape, rng, writer)?;
                 self.fault(shape, rng, writer)?;
                 self.create(slot);
+                self.in_progress(shape, rng, writer)?;
             }
             _ => {
                 let span = u64::from(shape.slots) * SPACING;
@@ -201,6 +205,15 @@ impl Vm {
             }
         }
         Ok(())
+    }
+
+    /// A fault after the set was exchanged and before it has its own generation.
+    fn in_progress(&mut self, shape: &Shape, rng: &mut SmallRng, writer: &mut Writer) -> Result<(), Error> {
+        let done = self.generation;
+        self.generation = (done - 2) | Fault::UPDATE_IN_PROGRESS;
+        let written = self.fault(shape, rng, writer);
+        self.generation = done;
+        written
     }
 
     fn fault(&mut self, shape: &Shape, rng: &mut SmallRng, writer: &mut Writer) -> Result<(), Error> {
@@ -234,8 +247,8 @@ impl Vm {
             last_used: id(last_used),
             ret: i32::from(found.is_some()),
             length: Some(search.length),
-            generation: self.generation,
-            ambiguous: false,
+            generation: self.generation & !Fault::UPDATE_IN_PROGRESS,
+            ambiguous: self.generation & Fault::UPDATE_IN_PROGRESS != 0,
         })
     }
 }

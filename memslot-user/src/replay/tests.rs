@@ -1,6 +1,6 @@
 //! Replays of recordings whose truth is known.
 
-use super::layouts::{SlotHistory, Unjoined};
+use super::layouts::{SlotHistory, Unjoined, generation_step};
 use super::synthetic::{self, Shape};
 use super::tables::TableHistory;
 use super::*;
@@ -58,6 +58,28 @@ fn every_event_is_joined_and_modelled_as_it_was_made() {
     }
 }
 
+/// `kvm_swap_active_memslots` puts the new set in force under the old generation, with bit 63.
+#[test]
+fn faults_during_an_update_are_joined_with_the_new_set() {
+    let (_parent, dir) = place();
+    synthetic::write(&dir, &Shape { faults: 4000, churn: 3, translations: 0, ..Shape::default() }).unwrap();
+    let recording = Recording::open(&dir).unwrap();
+    let ambiguous = recording.faults().unwrap().filter(|fault| fault.as_ref().unwrap().ambiguous).count();
+    assert!(ambiguous > 500, "{ambiguous}");
+    let replays = replay(&dir, &Options { rounds: 0, ..quick() });
+    let faults = of(&replays, Probe::PageFault);
+    assert!(faults.left_out.is_empty() && faults.sound(), "{:?} {:?}", faults.left_out, faults.check);
+    assert_eq!(faults.check.events, recording.faults().unwrap().map(|_| 1).sum::<u64>());
+}
+
+#[test]
+fn generations_are_two_apart_unless_one_is_odd() {
+    let step = |space, generations: &[u64]| generation_step(space, generations.iter().copied());
+    assert_eq!(step((VmId(0), 0), &[0, 2, 14]), 2);
+    assert_eq!(step((VmId(0), 0), &[0, 3]), 1);
+    assert_eq!(step((VmId(0), 1), &[1, 3]), 2);
+}
+
 #[test]
 fn the_kernels_engine_has_the_observed_lengths_and_predicts_the_observed_latency() {
     let (_parent, dir) = place();
@@ -83,11 +105,25 @@ fn the_kernels_engine_has_the_observed_lengths_and_predicts_the_observed_latency
 }
 
 #[test]
+fn without_the_last_used_slot_every_fault_is_a_look_up() {
+    let (_parent, dir) = place();
+    synthetic::write(&dir, &Shape { translations: 0, ..Shape::default() }).unwrap();
+    let replays = replay(&dir, &Options { rounds: 0, last_used: false, ..quick() });
+    let faults = of(&replays, Probe::PageFault);
+    assert!(faults.sound());
+    assert_eq!((faults.lookups, faults.check.last_used_answered), (faults.check.events, 0));
+}
+
+#[test]
 fn engines_and_probes_can_be_chosen() {
     let (_parent, dir) = place();
     synthetic::write(&dir, &Shape { faults: 2000, translations: 500, ..Shape::default() }).unwrap();
-    let options =
-        Options { probes: vec![Probe::Translate], engines: Some(EngineId::ALL.to_vec()), rounds: 0 };
+    let options = Options {
+        probes: vec![Probe::Translate],
+        engines: Some(EngineId::ALL.to_vec()),
+        rounds: 0,
+        ..quick()
+    };
     let replays = replay(&dir, &options);
     assert_eq!(replays.len(), 1);
     assert_eq!(
@@ -122,7 +158,7 @@ fn a_wrong_search_length_is_found() {
             7 => fault.length = None,
             // Of a layout that never was, and in the middle of an update.
             9 => fault.slot = Some(999),
-            11 => fault.ambiguous = true,
+            11 => (fault.ambiguous, fault.slot) = (true, Some(999)),
             13 => fault.vm = VmId(5),
             _ => {}
         }

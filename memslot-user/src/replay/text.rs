@@ -1,6 +1,7 @@
 //! A replay as text for people.
 
-use super::outcome::{EngineOutcome, Interval, ProbeReplay};
+use super::direct::{Direct, Steps};
+use super::outcome::{ClassFit, EngineOutcome, Interval, ProbeReplay};
 use crate::model::Probe;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
@@ -85,6 +86,9 @@ fn write_block(out: &mut String, replay: &ProbeReplay) -> std::fmt::Result {
         (None, Some(reason)) => writeln!(out, "  No prediction: {reason}.")?,
         (None, None) => {}
     }
+    for class in &check.classes {
+        write_class(out, class)?;
+    }
     for note in &check.notes {
         writeln!(out, "  Note: {note}.")?;
     }
@@ -103,6 +107,23 @@ fn write_block(out: &mut String, replay: &ProbeReplay) -> std::fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// How well a class's line tells the latency of events that it has not seen.
+fn write_class(out: &mut String, class: &ClassFit) -> std::fmt::Result {
+    let (Some(fit), Some(left)) = (class.fit, class.residuals) else { return Ok(()) };
+    writeln!(
+        out,
+        "  {}: {} ns a node; of {} held out {:.1} % lie in the 95 % interval, {:+.0} to {:+.0} ns, median {:+.0}, about \
+         the line.",
+        class.class,
+        interval(fit.slope),
+        count(left.held_out),
+        100.0 * left.coverage,
+        left.low,
+        left.high,
+        left.median
+    )
 }
 
 fn table(engines: &[EngineOutcome]) -> Table {
@@ -128,6 +149,67 @@ fn table(engines: &[EngineOutcome]) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// A replay without a recording.
+#[must_use]
+pub fn direct_text(direct: &Direct) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header([
+        "engine",
+        "wrong",
+        "hits",
+        "visited",
+        "misses",
+        "visited",
+        "mmio",
+        "visited",
+        "ns a look-up",
+    ]);
+    let visited = |steps: &Steps| match steps.visited.0.last_key_value() {
+        Some((most, _)) => format!("{:.2}, most {most}", steps.visited_mean),
+        None => "-".to_owned(),
+    };
+    for engine in &direct.engines {
+        table.add_row([
+            engine.engine.clone(),
+            count(engine.mismatches),
+            count(engine.hits.lookups),
+            visited(&engine.hits),
+            count(engine.misses.lookups),
+            visited(&engine.misses),
+            count(engine.mmio.lookups),
+            visited(&engine.mmio),
+            interval(engine.ns_per_lookup),
+        ]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let cache = if direct.last_used {
+        format!(
+            "  The last-used slot answered {}; the engines see the others.",
+            count(direct.last_used_answered)
+        )
+    } else {
+        "  No last-used slot: the engines see every access.".to_owned()
+    };
+    let wrong = if direct.sound() { String::new() } else { format!("WRONG: {UNSOUND}.\n") };
+    let times = if direct.timed_lookups > 0 && direct.rounds > 0 {
+        format!(
+            "  Times: this machine, warm caches, back to back; median of {} rounds of {} look-ups.\n",
+            direct.rounds,
+            count(direct.timed_lookups)
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "{} accesses to a layout of {} slots\n{cache}\n{table}\n{times}{wrong}",
+        count(direct.accesses),
+        count(direct.ranges)
+    )
 }
 
 fn interval(figure: Interval) -> String {
@@ -157,7 +239,7 @@ fn count(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::{Check, Fit, Lengths, Prediction, Quantiles};
+    use crate::replay::{Check, Fit, Lengths, Prediction, Quantiles, Residuals};
 
     fn engine(name: &str, mismatches: u64, predicted: bool) -> EngineOutcome {
         let quantiles = Quantiles { p50: 2412.4, p90: 2600.0, p99: 3000.0 };
@@ -202,6 +284,24 @@ mod tests {
                 fit_basis: Some("faults on a slot after which the guest resumed".to_owned()),
                 timed_lookups: 32_768,
                 rounds: 21,
+                classes: vec![ClassFit {
+                    class: "faults on no slot".to_owned(),
+                    fit: Some(Fit {
+                        intercept: Interval { value: 900.0, low: 890.0, high: 910.0 },
+                        slope: Interval { value: 20.0, low: 19.0, high: 21.0 },
+                        r_squared: 0.9,
+                        events: 5000,
+                        range: (1, 7),
+                    }),
+                    reason: None,
+                    residuals: Some(Residuals {
+                        held_out: 1000,
+                        low: -60.4,
+                        median: 2.0,
+                        high: 410.0,
+                        coverage: 0.941,
+                    }),
+                }],
                 notes: vec!["faults.arrow was cut off; its whole batches were read".to_owned()],
                 ..Check::default()
             },
@@ -221,6 +321,7 @@ Memory-slot look-ups (kvm_mmu_page_fault): 1,234,567 look-ups of 1,235,567 fault
   Latency: p50 2178 ns, p90 2300 ns, p99 2346 ns.
   A node costs 25.0 [24.0, 26.0] ns, a call without its search 2000.0 [1990.0, 2010.0] ns
   (95 % intervals; 1,000,000 faults on a slot after which the guest resumed; lengths 1 to 7).
+  faults on no slot: 20.0 [19.0, 21.0] ns a node; of 1,000 held out 94.1 % lie in the 95 % interval, -60 to +410 ns, median +2, about the line.
   Note: faults.arrow was cut off; its whole batches were read.
 | engine |  look-ups | wrong | visited | most |      ns a look-up |   predicted p50, ns |
 |--------|-----------|-------|---------|------|-------------------|---------------------|

@@ -12,7 +12,7 @@ mod machine;
 mod memory;
 pub mod ple;
 mod program;
-mod random;
+use crate::random;
 pub mod slots;
 mod thread;
 pub mod vhost;
