@@ -11,7 +11,8 @@ fn without_errno(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        plain.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(')'));
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        plain.push_str(rest.strip_prefix(')').unwrap_or(rest));
     }
     plain
 }
