@@ -105,7 +105,11 @@ fn walk_slots(cursor: &mut Cursor, kvm: u64, as_id: u64) -> Result<bool, Unreada
         if address == 0 {
             // Over; and worth something if the set is still in force.
             let now = Slots::of(kvm, as_id)?;
-            return if now.generation == set.generation && slots::is_known(kvm) { Ok(true) } else { Err(Unreadable) };
+            return if now.generation == set.generation && slots::is_known(kvm) {
+                Ok(true)
+            } else {
+                Err(Unreadable)
+            };
         }
         let node: SlotNode = read(set.node_array(address))?;
         let links = set.links(&node);

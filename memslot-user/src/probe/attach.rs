@@ -4,27 +4,24 @@
 //! and vhost are modules everywhere, so fentry programs are relocated with aya-obj and loaded here.
 
 use super::{
-    kernel_types::{Gaps, KernelTypes, KernelTypesError, settings},
+    kernel_types::{Gaps, KernelTypesError},
     object, refusal,
     report::{FunctionReport, Verdict},
-    snapshot,
-    symbols::Symbols,
-    sys,
+    snapshot, sys,
     target::{Pair, Purpose, TARGETS, Target},
+    this_kernel::{Found, Kernel, find},
 };
 use crate::{model::Probe, recording::AttachKind};
 use aya::{
     Ebpf, EbpfLoader,
-    maps::{Map, MapData},
     programs::{KProbe, kprobe::KProbeLink},
 };
 use aya_obj::Object;
-use memslot_common::settings::Settings;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet},
     error::Error,
-    io, mem,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 use thiserror::Error as ThisError;
 
@@ -117,133 +114,6 @@ fn explain(error: &(dyn Error + 'static)) -> String {
     io_cause(error).map_or_else(|| error.to_string(), refusal::explain)
 }
 
-fn map_fd(map: &Map) -> Option<RawFd> {
-    let data: &MapData = match map {
-        Map::Array(data)
-        | Map::PerCpuArray(data)
-        | Map::LruHashMap(data)
-        | Map::RingBuf(data)
-        | Map::Unsupported(data) => data,
-        _ => return None,
-    };
-    Some(data.fd().as_fd().as_raw_fd())
-}
-
-/// The object's instructions, relocated to the maps that aya made.
-fn relocated(bytes: &[u8], ebpf: &Ebpf) -> Result<Object, AttachError> {
-    let damaged = |error: &dyn std::fmt::Display| AttachError::Object(error.to_string());
-    let mut object = Object::parse(bytes).map_err(|error| damaged(&error))?;
-    let maps = mem::take(&mut object.maps);
-    let text: HashSet<usize> = object.functions.keys().map(|(section, _)| *section).collect();
-    let mut fds = Vec::new();
-    for (name, map) in &maps {
-        // A map that is missing here would silently be replaced by another of the same section.
-        let fd = ebpf.map(name).and_then(map_fd).ok_or_else(|| damaged(&format!("map {name} is missing")))?;
-        fds.push((name.as_str(), fd, map));
-    }
-    object.relocate_maps(fds.into_iter(), &text).map_err(|error| damaged(&error))?;
-    object.relocate_calls(&text).map_err(|error| damaged(&error))?;
-    Ok(object)
-}
-
-/// What attaching needs to know of the kernel.
-struct Kernel {
-    symbols: Symbols,
-    types: KernelTypes,
-    /// Elements of `kvm.memslots`: 2 where there is SMM.
-    address_spaces: u16,
-}
-
-impl Kernel {
-    fn of_this_host() -> Result<Self, AttachError> {
-        Ok(Self {
-            symbols: Symbols::of_this_kernel().map_err(AttachError::Symbols)?,
-            types: KernelTypes::of_this_kernel()?,
-            address_spaces: 1,
-        })
-    }
-
-    fn settings(&mut self) -> (Settings, Gaps) {
-        let module = |symbols: &Symbols, function: &str, modules: &[&str]| {
-            let name = *symbols.names_of(function).first()?;
-            symbols.module_of(name, modules).map(str::to_owned)
-        };
-        let kvm = module(&self.symbols, "kvm_mmu_page_fault", &["kvm"]);
-        let vendor = module(&self.symbols, "pause_interception", &["kvm_amd"])
-            .or_else(|| module(&self.symbols, "handle_pause", &["kvm_intel"]));
-        let vhost = module(&self.symbols, "translate_desc", &["vhost"]);
-        let iotlb = module(&self.symbols, "vhost_iotlb_itree_first", &["vhost_iotlb"]);
-        // Read each first: the map of modules lends them out together only afterwards. One that cannot be
-        // read is a gap like one that is not there.
-        for name in [&kvm, &vendor, &vhost, &iotlb].into_iter().flatten() {
-            self.types.module(name).ok();
-        }
-        let types = &self.types;
-        let get = |name: &Option<String>| name.as_deref().and_then(|name| types.loaded(name));
-        let (mut settings, mut gaps) = settings(get(&kvm), get(&vendor), get(&vhost), get(&iotlb));
-        if let [clone, ..] = self.symbols.names_of("translate_desc").as_slice()
-            && *clone != "translate_desc"
-        {
-            settings.walk_regions = 0;
-            gaps.regions =
-                Some(format!("the compiler has changed the parameters of translate_desc ({clone})"));
-        }
-        let spaces = get(&kvm).and_then(|kvm| kvm.elements("kvm", "memslots").ok()).unwrap_or(1);
-        self.address_spaces = u16::try_from(spaces).unwrap_or(1);
-        (settings, gaps)
-    }
-}
-
-/// A function as this kernel has it.
-struct Found {
-    /// The names of the function or of its clones.
-    names: Vec<String>,
-    module: String,
-}
-
-fn find(target: &Target, symbols: &Symbols) -> Result<Found, String> {
-    for function in target.functions {
-        let names: Vec<_> = symbols
-            .names_of(function)
-            .into_iter()
-            .filter(|name| symbols.module_of(name, target.modules).is_some())
-            .collect();
-        if let Some(module) = names.first().and_then(|name| symbols.module_of(name, target.modules)) {
-            let module = module.to_owned();
-            return Ok(Found { names: names.into_iter().map(str::to_owned).collect(), module });
-        }
-    }
-    Err(missing(target, symbols))
-}
-
-fn missing(target: &Target, symbols: &Symbols) -> String {
-    let loaded = |function: &str, module: &str| symbols.module_of(function, &[module]).is_some();
-    let remedy = match target.modules {
-        ["kvm"] if !loaded("kvm_mmu_page_fault", "kvm") => {
-            Some("KVM is not loaded; load it with `modprobe kvm_amd` or `modprobe kvm_intel`")
-        }
-        ["kvm_amd", "kvm_intel"] => {
-            Some("neither kvm_amd nor kvm_intel is loaded; load the one of this CPU with `modprobe`")
-        }
-        ["vhost"] if symbols.names_of("vhost_dev_init").is_empty() => {
-            Some("vhost is not loaded; load it with `modprobe vhost_net`")
-        }
-        ["vhost_iotlb"] if symbols.names_of("vhost_iotlb_alloc").is_empty() => {
-            Some("vhost_iotlb is not loaded; it comes with `modprobe vhost_net`")
-        }
-        _ => None,
-    };
-    remedy.map_or_else(
-        || {
-            format!(
-                "this kernel has no function {}: it is inlined, or named otherwise",
-                target.functions.join(" or ")
-            )
-        },
-        str::to_owned,
-    )
-}
-
 impl Probes {
     /// Loads the probes, attaches what can be attached, and says what became of each function.
     ///
@@ -263,11 +133,11 @@ impl Probes {
             .load(bytes)
             .map_err(|error| AttachError::Refused(explain(&error)))?;
         snapshot::load(&mut ebpf).map_err(|error| AttachError::Refused(explain(&error)))?;
-        let object = relocated(bytes, &ebpf)?;
+        let relocated = object::relocated(bytes, &ebpf)?;
         let mut attacher = Attacher {
             options,
             kernel,
-            object,
+            object: relocated,
             ebpf: &mut ebpf,
             btf: BTreeMap::new(),
             tracers: Vec::new(),

@@ -245,3 +245,38 @@ fn regions(vhost: &Btf, iotlb: &Btf, settings: &mut Settings) -> Result<(), Stri
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Btf, Gaps, settings};
+    use memslot_common::settings::ABSENT;
+
+    /// BTF without a single type: a kernel whose structures are not the ones we know.
+    fn unknown_kernel() -> Btf {
+        let mut bytes = vec![0x9f, 0xeb, 1, 0];
+        for value in [24u32, 0, 0, 0, 1] {
+            bytes.extend(value.to_le_bytes());
+        }
+        bytes.push(0);
+        Btf::parse(&bytes, None).unwrap()
+    }
+
+    #[test]
+    fn an_unknown_kernel_is_left_unread_and_each_gap_says_which_structure_is_missing() {
+        let btf = unknown_kernel();
+        let (settings, gaps) = settings(Some(&btf), Some(&btf), Some(&btf), Some(&btf));
+        assert_eq!((settings.walk_slots, settings.walk_regions), (0, 0));
+        assert_eq!((settings.vcpu_kvm, settings.svm_vmcb, settings.vmx_ple_window), (ABSENT, ABSENT, ABSENT));
+        let named = |gap: Option<String>, structure: &str| gap.is_some_and(|gap| gap.contains(structure));
+        assert!(named(gaps.slots, "kvm_vcpu"));
+        assert!(named(gaps.window, "vmcb"));
+        assert!(named(gaps.regions, "vhost_virtqueue"));
+    }
+
+    #[test]
+    fn a_module_that_is_not_loaded_is_a_gap_that_names_it() {
+        let (_, Gaps { slots, window, regions }) = settings(None, None, None, None);
+        let named = |gap: Option<String>, module: &str| gap.is_some_and(|gap| gap.contains(module));
+        assert!(named(slots, "kvm") && named(window, "kvm_amd or kvm_intel") && named(regions, "vhost"));
+    }
+}

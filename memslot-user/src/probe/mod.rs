@@ -16,6 +16,7 @@ mod stream;
 mod symbols;
 mod sys;
 mod target;
+mod this_kernel;
 mod vm_name;
 
 pub use attach::{AttachError, Options, Preference, Probes};

@@ -1,6 +1,16 @@
 //! The probes' object file, inside this program.
 
-use aya_obj::generated::bpf_insn;
+use super::AttachError;
+use aya::{
+    Ebpf,
+    maps::{Map, MapData},
+};
+use aya_obj::{Object, generated::bpf_insn};
+use std::{
+    collections::HashSet,
+    mem,
+    os::fd::{AsFd, AsRawFd, RawFd},
+};
 
 #[cfg(memslot_probes)]
 static OBJECT: &[u8] = aya::include_bytes_aligned!(env!("MEMSLOT_EBPF_OBJECT"));
@@ -24,4 +34,33 @@ pub(super) fn instruction_bytes(instructions: &[bpf_insn]) -> Vec<u8> {
         bytes.extend(instruction.imm.to_ne_bytes());
     }
     bytes
+}
+
+fn map_fd(map: &Map) -> Option<RawFd> {
+    let data: &MapData = match map {
+        Map::Array(data)
+        | Map::PerCpuArray(data)
+        | Map::LruHashMap(data)
+        | Map::RingBuf(data)
+        | Map::Unsupported(data) => data,
+        _ => return None,
+    };
+    Some(data.fd().as_fd().as_raw_fd())
+}
+
+/// The object's instructions, relocated to the maps that aya made.
+pub(super) fn relocated(bytes: &[u8], ebpf: &Ebpf) -> Result<Object, AttachError> {
+    let damaged = |error: &dyn std::fmt::Display| AttachError::Object(error.to_string());
+    let mut object = Object::parse(bytes).map_err(|error| damaged(&error))?;
+    let maps = mem::take(&mut object.maps);
+    let text: HashSet<usize> = object.functions.keys().map(|(section, _)| *section).collect();
+    let mut fds = Vec::new();
+    for (name, map) in &maps {
+        // A map that is missing here would silently be replaced by another of the same section.
+        let fd = ebpf.map(name).and_then(map_fd).ok_or_else(|| damaged(&format!("map {name} is missing")))?;
+        fds.push((name.as_str(), fd, map));
+    }
+    object.relocate_maps(fds.into_iter(), &text).map_err(|error| damaged(&error))?;
+    object.relocate_calls(&text).map_err(|error| damaged(&error))?;
+    Ok(object)
 }

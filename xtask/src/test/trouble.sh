@@ -66,11 +66,13 @@ free "Ctrl-C"
 memslot record -o killed -- memslot workload slots --slots 300 --accesses 20000 --rounds 50 >/tmp/said 2>&1 &
 recorder=$!
 # Until a batch of faults has been written behind the table's head.
-until [ "$(wc -c <killed/faults.arrow 2>/dev/null || echo 0)" -gt 20000 ]; do sleep 0.05; done
+until [ -e killed/faults.arrow ] && [ "$(wc -c <killed/faults.arrow)" -gt 20000 ]; do sleep 0.05; done
+# The workload would outlive its recorder.
+child=$(pgrep -P $recorder)
 kill -9 $recorder
 wait $recorder
-# The workload outlives its recorder by a moment.
-until [ "$(held)" = "$before" ]; do sleep 0.05; killall -q memslot-slots; done
+kill -9 "$child"
+until [ "$(held)" = "$before" ]; do sleep 0.05; done
 expect 1 'page_fault *fentry' memslot summary --no-replay killed
 expect 1 '[1-9][0-9]*,[0-9][0-9][0-9]' memslot summary --no-replay killed
 free "kill -9"
