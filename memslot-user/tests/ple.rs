@@ -19,7 +19,7 @@ fn json(assert: assert_cmd::assert::Assert) -> serde_json::Value {
 fn recorded_windows_are_held_against_the_rules() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let names =
-        ["ple-over-6.1", "ple-lock-6.12"].map(|name| fixtures.join(name).to_str().unwrap().to_owned());
+        ["ple-over-6.1", "ple-over-6.12"].map(|name| fixtures.join(name).to_str().unwrap().to_owned());
     let document = json(ple(&[&names[0], &names[1], "--json", "--ns-per-unit", "10"]));
     assert_eq!(document["schema"], 1);
     let recordings = document["ple"].as_array().unwrap();

@@ -39,11 +39,13 @@ impl IntervalTree {
     #[inline]
     fn first_node(&self, start: u64, last: u64, observer: &mut impl Observer) -> Option<u32> {
         let root = self.tree.node(self.tree.root)?;
+        self.tree.tell(self.tree.root, observer);
         if root.subtree_last < start {
             observer.touch(root.range.key);
             return None;
         }
         let leftmost = self.tree.node(self.tree.leftmost)?;
+        self.tree.tell(self.tree.leftmost, observer);
         if leftmost.range.start > last {
             observer.touch(root.range.key);
             if self.tree.leftmost != self.tree.root {
@@ -57,6 +59,7 @@ impl IntervalTree {
         let found = loop {
             let Some(node) = self.tree.node(at) else { break None };
             observer.visit(node.range.key);
+            self.tree.tell(at, observer);
             leftmost_met |= at == self.tree.leftmost;
             if let Some(left) = self.tree.node(node.children[LEFT]) {
                 if start <= left.subtree_last {
@@ -64,6 +67,7 @@ impl IntervalTree {
                     continue;
                 }
                 // Rejected, but its end was read.
+                self.tree.tell(node.children[LEFT], observer);
                 observer.touch(left.range.key);
                 leftmost_met |= node.children[LEFT] == self.tree.leftmost;
             }
@@ -74,6 +78,7 @@ impl IntervalTree {
                 break Some(at);
             }
             let Some(right) = self.tree.node(node.children[RIGHT]) else { break None };
+            self.tree.tell(node.children[RIGHT], observer);
             if start > right.subtree_last {
                 observer.touch(right.range.key);
                 break None;
@@ -97,7 +102,7 @@ impl Engine for IntervalTree {
     }
 
     #[inline]
-    fn search(&self, addr: u64, observer: &mut impl Observer) -> Option<Range> {
+    fn search<O: Observer>(&self, addr: u64, observer: &mut O) -> Option<Range> {
         self.first(addr, addr, observer)
     }
 

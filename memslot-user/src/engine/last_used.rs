@@ -1,26 +1,37 @@
 //! The last-used slot in front of an engine, as `kvm_vcpu_gfn_to_memslot` has it.
 
-use super::{BuildError, Engine, InvariantError, Observer, Range, Search};
+use super::{BuildError, Engine, InvariantError, Lines, Observer, Range, Search};
 use crate::model::SearchLength;
 use std::cell::Cell;
 
 /// Asks `last_used` first, then `engine`; counts as the kernel's search does. An answer of the
 /// last-used slot visits no node and touches one; otherwise the slot asked in vain counts as touched,
-/// unless the search meets it again.
+/// unless the search meets it again; so does its cache line.
 pub fn search_with_last_used<E: Engine>(engine: &E, addr: u64, last_used: Option<Range>) -> Search {
     let Some(last_used) = last_used else { return engine.find_counted(addr) };
     if last_used.contains(addr) {
-        return Search { found: Some(last_used.key), length: SearchLength { visited: 0, touched: 1 } };
+        return Search {
+            found: Some(last_used.key),
+            length: SearchLength { visited: 0, touched: 1 },
+            lines: 1,
+        };
     }
-    let mut way = Way { length: SearchLength::default(), last_used: last_used.key, met: false };
+    let mut way = Way {
+        length: SearchLength::default(),
+        lines: Lines::default(),
+        last_used: last_used.key,
+        met: false,
+    };
     let found = engine.search(addr, &mut way).map(|range| range.key);
-    way.length.touched += u32::from(!way.met);
-    Search { found, length: way.length }
+    let asked = u32::from(!way.met);
+    way.length.touched += asked;
+    Search { found, length: way.length, lines: way.lines.count() + asked }
 }
 
 /// Counts, and sees whether the last-used slot is met.
 struct Way {
     length: SearchLength,
+    lines: Lines,
     last_used: u32,
     met: bool,
 }
@@ -33,6 +44,9 @@ impl Observer for Way {
     fn touch(&mut self, key: u32) {
         self.length.touch(key);
         self.met |= key == self.last_used;
+    }
+    fn read(&mut self, first: usize, bytes: usize) {
+        self.lines.read(first, bytes);
     }
 }
 
@@ -75,7 +89,7 @@ impl<E: Engine> Engine for LastUsed<E> {
     }
 
     #[inline]
-    fn search(&self, addr: u64, observer: &mut impl Observer) -> Option<Range> {
+    fn search<O: Observer>(&self, addr: u64, observer: &mut O) -> Option<Range> {
         if let Some(range) = self.last_used.get().filter(|range| range.contains(addr)) {
             observer.touch(range.key);
             return Some(range);

@@ -23,11 +23,13 @@ pub struct LinearBySize {
 fn scan(ranges: &[Range], addr: u64, observer: &mut impl Observer) -> Option<Range> {
     ranges
         .iter()
-        .find(|range| {
+        .enumerate()
+        .find(|(place, range)| {
             observer.visit(range.key);
+            observer.read(place * size_of::<Range>(), size_of::<Range>());
             range.contains(addr)
         })
-        .copied()
+        .map(|(_, range)| *range)
 }
 
 fn refuse_overlap(ranges: &[Range], range: &Range) -> Result<(), BuildError> {
@@ -56,7 +58,7 @@ impl Engine for Linear {
     }
 
     #[inline]
-    fn search(&self, addr: u64, observer: &mut impl Observer) -> Option<Range> {
+    fn search<O: Observer>(&self, addr: u64, observer: &mut O) -> Option<Range> {
         scan(&self.ranges, addr, observer)
     }
 
@@ -96,7 +98,7 @@ impl Engine for LinearBySize {
     }
 
     #[inline]
-    fn search(&self, addr: u64, observer: &mut impl Observer) -> Option<Range> {
+    fn search<O: Observer>(&self, addr: u64, observer: &mut O) -> Option<Range> {
         scan(&self.ranges, addr, observer)
     }
 

@@ -3,24 +3,34 @@
 //! All of them hold [`Range`]s, which stand for memory slots (in gfn) as well as for vhost regions
 //! (in bytes), and answer what [`Linear`] answers. None of them contains `unsafe`.
 
+mod btreemap;
+mod eytzinger;
+mod id;
 mod interval_tree;
 mod last_used;
 mod linear;
+mod observe;
 mod rb;
 mod rbtree;
 mod sorted_array;
+mod sorted_array_kernel;
 mod wbtree;
 
+pub use btreemap::BTreeMapEngine;
+pub use eytzinger::Eytzinger;
+pub use id::EngineId;
 pub use interval_tree::IntervalTree;
 pub use last_used::{LastUsed, search_with_last_used};
 pub use linear::{Linear, LinearBySize};
+pub use observe::{LINE, Observer};
 pub use rb::SnapshotNode;
 pub use rbtree::RbTree;
 pub use sorted_array::SortedArray;
+pub use sorted_array_kernel::SortedArrayKernel;
 pub use wbtree::WbTree;
 
 use crate::model::{Memslot, Region, SearchLength};
-use serde::{Deserialize, Serialize};
+use observe::{Counted, Lines, next_line};
 
 /// A range of addresses: a memory slot's frames, or a region's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,33 +83,8 @@ pub struct Search {
     pub found: Option<u32>,
     /// Steps.
     pub length: SearchLength,
-}
-
-/// Told of every node that a search reads. `()` hears nothing and costs nothing.
-pub trait Observer {
-    /// The search stands at the node of this key.
-    fn visit(&mut self, key: u32);
-    /// It reads a node that it does not, and will not, stand at; told once a node.
-    fn touch(&mut self, key: u32);
-}
-
-impl Observer for () {
-    #[inline(always)]
-    fn visit(&mut self, _key: u32) {}
-    #[inline(always)]
-    fn touch(&mut self, _key: u32) {}
-}
-
-impl Observer for SearchLength {
-    #[inline]
-    fn visit(&mut self, _key: u32) {
-        self.visited += 1;
-        self.touched += 1;
-    }
-    #[inline]
-    fn touch(&mut self, _key: u32) {
-        self.touched += 1;
-    }
+    /// Distinct cache lines of the engine's memory that were read, if each of its arrays begins one.
+    pub lines: u32,
 }
 
 /// A data structure that looks addresses up.
@@ -114,7 +99,7 @@ pub trait Engine: Sized {
     fn build(ranges: &[Range]) -> Result<Self, BuildError>;
 
     /// The range that holds `addr`; tells `observer` the way to it.
-    fn search(&self, addr: u64, observer: &mut impl Observer) -> Option<Range>;
+    fn search<O: Observer>(&self, addr: u64, observer: &mut O) -> Option<Range>;
 
     /// Key of the range that holds `addr`.
     #[inline]
@@ -124,9 +109,9 @@ pub trait Engine: Sized {
 
     /// The same, with the steps that it takes.
     fn find_counted(&self, addr: u64) -> Search {
-        let mut length = SearchLength::default();
-        let found = self.search(addr, &mut length).map(|range| range.key);
-        Search { found, length }
+        let mut counted = Counted::default();
+        let found = self.search(addr, &mut counted).map(|range| range.key);
+        Search { found, length: counted.length, lines: counted.lines.count() }
     }
 
     /// Checks every rule that the structure lives by.
@@ -181,54 +166,6 @@ pub struct InvariantError {
     pub engine: &'static str,
     /// Which rule, and where.
     pub rule: String,
-}
-
-/// The engines by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EngineId {
-    /// [`Linear`]
-    Linear,
-    /// [`LinearBySize`]
-    LinearBySize,
-    /// [`SortedArray`]
-    SortedArray,
-    /// [`WbTree`]
-    Wbtree,
-    /// [`RbTree`]
-    Rbtree,
-    /// [`IntervalTree`]
-    IntervalTree,
-}
-
-impl EngineId {
-    /// All of them, in the order of every table.
-    pub const ALL: [Self; 6] =
-        [Self::Linear, Self::LinearBySize, Self::SortedArray, Self::Wbtree, Self::Rbtree, Self::IntervalTree];
-
-    /// The name in JSON, tables and on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Linear => "linear",
-            Self::LinearBySize => "linear_by_size",
-            Self::SortedArray => "sorted_array",
-            Self::Wbtree => "wbtree",
-            Self::Rbtree => "rbtree",
-            Self::IntervalTree => "interval_tree",
-        }
-    }
-}
-
-impl std::str::FromStr for EngineId {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|id| id.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("there is no engine {name}; choose from {names}")
-        })
-    }
 }
 
 /// Refuses ranges that are backwards or overlap, as `kvm_check_memslot_overlap` does.

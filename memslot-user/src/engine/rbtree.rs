@@ -47,10 +47,11 @@ impl Engine for RbTree {
     }
 
     #[inline]
-    fn search(&self, addr: u64, observer: &mut impl Observer) -> Option<Range> {
+    fn search<O: Observer>(&self, addr: u64, observer: &mut O) -> Option<Range> {
         let mut at = self.tree.root;
         while let Some(node) = self.tree.node(at) {
             observer.visit(node.range.key);
+            self.tree.tell(at, observer);
             if addr < node.range.start {
                 at = node.children[LEFT];
             } else if addr <= node.range.last {

@@ -137,10 +137,11 @@ impl Engine for WbTree {
     }
 
     #[inline]
-    fn search(&self, addr: u64, observer: &mut impl Observer) -> Option<Range> {
+    fn search<O: Observer>(&self, addr: u64, observer: &mut O) -> Option<Range> {
         let mut at = self.root;
         while let Some(node) = self.node(at) {
             observer.visit(node.range.key);
+            observer.read(at as usize * size_of::<Node>(), size_of::<Node>());
             if addr < node.range.start {
                 at = node.children[LEFT];
             } else if addr <= node.range.last {

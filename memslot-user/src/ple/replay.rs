@@ -197,11 +197,13 @@ impl Replay {
         });
         let between = shrinks(&kernel, vcpu.window, before).unwrap_or(1);
         let inside = shrinks(&kernel, kernel.grown(before), after).unwrap_or(1);
-        if inside == 0 {
+        // Boosting another mostly takes the vCPU off its CPU, for longer than any handler runs.
+        let stayed = inside == 0 && exit.boosted == 0;
+        if stayed {
             vcpu.cost = Some(exit.latency);
         }
         let cost = vcpu.cost.map_or(exit.latency, |cost| cost.min(exit.latency));
-        let handler = if inside == 0 { units(cost, self.ns_per_unit) } else { 0 };
+        let handler = if stayed { units(cost, self.ns_per_unit) } else { 0 };
         let recorded = Recorded { cost, handler, boosted: exit.boosted > 0 };
         for (running, state) in self.policies.iter_mut().zip(&mut vcpu.states) {
             if !goes_on && vcpu.has_exited {

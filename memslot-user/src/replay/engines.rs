@@ -1,8 +1,8 @@
 //! The engines as a replay builds them: one by one, over the same ranges.
 
 use crate::engine::{
-    BuildError, Engine, EngineId, IntervalTree, Linear, LinearBySize, Observer, Range, RbTree, SortedArray,
-    WbTree,
+    BTreeMapEngine, BuildError, Engine, EngineId, Eytzinger, IntervalTree, Linear, LinearBySize, Observer,
+    Range, RbTree, SortedArray, SortedArrayKernel, WbTree,
 };
 use crate::model::Probe;
 
@@ -50,7 +50,16 @@ macro_rules! answer_by_address {
         }
     )* };
 }
-answer_by_address!(Linear, LinearBySize, SortedArray, WbTree, RbTree);
+answer_by_address!(
+    Linear,
+    LinearBySize,
+    SortedArray,
+    SortedArrayKernel,
+    WbTree,
+    RbTree,
+    BTreeMapEngine,
+    Eytzinger
+);
 
 impl Answer for IntervalTree {
     /// As `translate_desc` asks: the first region that overlaps what is left, if it holds the address.
@@ -67,9 +76,12 @@ pub(super) enum Built {
     Linear(Linear),
     LinearBySize(LinearBySize),
     SortedArray(SortedArray),
+    SortedArrayKernel(SortedArrayKernel),
     Wbtree(WbTree),
     Rbtree(RbTree),
     IntervalTree(IntervalTree),
+    Btreemap(BTreeMapEngine),
+    Eytzinger(Eytzinger),
 }
 
 /// Runs an expression with the engine itself, so that it is compiled for each.
@@ -79,9 +91,12 @@ macro_rules! with_engine {
             Built::Linear($engine) => $run,
             Built::LinearBySize($engine) => $run,
             Built::SortedArray($engine) => $run,
+            Built::SortedArrayKernel($engine) => $run,
             Built::Wbtree($engine) => $run,
             Built::Rbtree($engine) => $run,
             Built::IntervalTree($engine) => $run,
+            Built::Btreemap($engine) => $run,
+            Built::Eytzinger($engine) => $run,
         }
     };
 }
@@ -94,6 +109,9 @@ impl Built {
             (EngineId::Linear, _) => Self::Linear(Linear::build(ranges)?),
             (EngineId::LinearBySize, _) => Self::LinearBySize(LinearBySize::build(ranges)?),
             (EngineId::SortedArray, _) => Self::SortedArray(SortedArray::build(ranges)?),
+            (EngineId::SortedArrayKernel, _) => Self::SortedArrayKernel(SortedArrayKernel::build(ranges)?),
+            (EngineId::Btreemap, _) => Self::Btreemap(BTreeMapEngine::build(ranges)?),
+            (EngineId::Eytzinger, _) => Self::Eytzinger(Eytzinger::build(ranges)?),
             (EngineId::Wbtree, _) => Self::Wbtree(WbTree::build(ranges)?),
             (EngineId::Rbtree, KernelTree::Slots(tree)) => Self::Rbtree(tree.clone()),
             (EngineId::Rbtree, KernelTree::Regions(_)) => Self::Rbtree(RbTree::build(ranges)?),

@@ -402,3 +402,16 @@ fn calls_that_fail_or_contradict_the_layout_are_told_apart() {
         )
     );
 }
+
+/// Kept from the lab: slots that come, go and move on 6.12, calls across regions on 6.1.
+#[test]
+fn recordings_of_real_kernels_are_joined_and_modelled_whole() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for (name, probe) in [("slots-churn-6.12", Probe::PageFault), ("regions-cross-6.1", Probe::Translate)] {
+        let replays = replay(&fixtures.join(name), &Options { rounds: 0, ..quick() });
+        let replay = of(&replays, probe);
+        assert!(replay.sound() && replay.left_out.is_empty(), "{name}: {:?}", replay.left_out);
+        assert_eq!(replay.check.compared, replay.check.events);
+        assert!(replay.check.events > 1900, "{name}: {}", replay.check.events);
+    }
+}

@@ -12,7 +12,7 @@ mod validate;
 
 pub use snapshot::SnapshotNode;
 
-use super::Range;
+use super::{Observer, Range};
 
 /// No node.
 pub(super) const NIL: u32 = u32::MAX;
@@ -52,6 +52,12 @@ impl<const AUGMENTED: bool> Tree<AUGMENTED> {
     #[inline]
     pub(super) fn node(&self, at: u32) -> Option<&Node> {
         self.nodes.get(at as usize)
+    }
+
+    /// Says that the node at `at`, which counts whole, is read.
+    #[inline(always)]
+    pub(super) fn tell(&self, at: u32, observer: &mut impl Observer) {
+        observer.read(at as usize * size_of::<Node>(), size_of::<Node>());
     }
 
     pub(super) fn len(&self) -> usize {
