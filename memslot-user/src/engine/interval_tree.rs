@@ -63,7 +63,7 @@ impl IntervalTree {
             // The side is an index, so that no guess of it can be wrong.
             let left = self.tree.node(node.children[LEFT]);
             let goes_left = left.is_some_and(|left| start <= left.subtree_last);
-            if let Some(left) = left.filter(|_| !goes_left) {
+            if !goes_left && let Some(left) = left {
                 // Rejected, but its end was read.
                 self.tree.tell(node.children[LEFT], observer);
                 observer.touch(left.range.key);
