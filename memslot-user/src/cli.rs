@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::cmd::{chart, doctor, ple, record, replay, summary, workload};
+use crate::cmd::{bench_engines, chart, doctor, engines, ple, record, replay, summary, workload};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -29,6 +29,11 @@ enum Command {
     Chart(chart::Args),
     /// Print a recording's figures as tables or JSON
     Summary(summary::Args),
+    /// List the data structures, or show a tree over a layout
+    Engines(engines::Args),
+    /// Measure the engines (run by `cargo xtask bench engines`)
+    #[command(hide = true)]
+    BenchEngines(bench_engines::Args),
     /// Cause an exactly known number of faults, PLE exits or translations
     Workload(workload::Args),
 }
@@ -43,6 +48,8 @@ impl Cli {
             Command::Ple(args) => args.run(),
             Command::Chart(args) => args.run(),
             Command::Summary(args) => args.run(),
+            Command::Engines(args) => args.run(),
+            Command::BenchEngines(args) => args.run(),
             Command::Workload(args) => args.run(),
         }
     }

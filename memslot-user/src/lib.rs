@@ -5,6 +5,7 @@
 //! [`engine`] → [`chart`] and [`report`]. [`workload`] causes known numbers of events;
 //! [`layouts`] makes layouts without a guest; [`model`] holds the terms that all of them share.
 
+pub mod bench;
 pub mod chart;
 pub mod digest;
 pub mod engine;

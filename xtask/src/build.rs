@@ -57,6 +57,30 @@ pub(crate) fn static_binary(probes: &Path) -> Result<PathBuf> {
     built(target.join(HOST_TARGET).join("release/memslot"))
 }
 
+/// Builds `memslot` for this host alone, without the probes: all that does not record.
+///
+/// # Errors
+/// When the build fails.
+pub(crate) fn plain_binary() -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let target = paths::target();
+    let command = clean(Tool::new(cargo), std::env::vars_os().map(|(name, _)| name))
+        .args([
+            "build",
+            "--release",
+            "--quiet",
+            "--package",
+            "memslot-user",
+            "--bin",
+            "memslot",
+            "--target-dir",
+        ])
+        .arg(&target)
+        .directory(paths::workspace());
+    progress::step("building memslot", || command.run())?;
+    built(target.join("release/memslot"))
+}
+
 fn probes_command(toolchain: &Toolchain, linker: &Path, target: &Path) -> Tool {
     let mut linker_flag = OsString::from("-Clinker=");
     linker_flag.push(linker);

@@ -1,5 +1,6 @@
 //! Sets up, builds, tests and runs memslot.
 
+mod bench;
 mod build;
 mod command;
 mod interrupt;
@@ -29,6 +30,7 @@ enum Command {
     Lab(lab::cli::Args),
     Run(run::Args),
     Test(test::Args),
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => args.run(),
         Command::Run(args) => args.run(),
         Command::Test(args) => args.run(),
+        Command::Bench(args) => args.run(),
     };
     match result {
         Ok(code) => code,

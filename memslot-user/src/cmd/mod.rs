@@ -1,8 +1,10 @@
 //! One file a subcommand.
 
+pub(crate) mod bench_engines;
 pub(crate) mod chart;
 pub(crate) mod digests;
 pub(crate) mod doctor;
+pub(crate) mod engines;
 pub(crate) mod given;
 pub(crate) mod ple;
 pub(crate) mod record;

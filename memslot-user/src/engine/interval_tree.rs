@@ -1,6 +1,6 @@
 //! vhost's tree of regions (`vhost_iotlb.root`), searched as `vhost_iotlb_itree_first` does.
 
-use super::rb::{LEFT, NIL, RIGHT, SnapshotNode, Tree};
+use super::rb::{LEFT, NIL, SnapshotNode, Tree};
 use super::{BuildError, DynamicEngine, Engine, EngineId, InvariantError, Observer, Range, check_each};
 
 /// Regions by first address, each node knowing the largest end below it. As in vhost, regions may
@@ -55,35 +55,33 @@ impl IntervalTree {
         }
         // The leftmost node was read; a node is told once, so see whether the way down meets it too.
         let mut leftmost_met = false;
-        let mut at = self.tree.root;
+        let (mut at, mut node) = (self.tree.root, root);
         let found = loop {
-            let Some(node) = self.tree.node(at) else { break None };
             observer.visit(node.range.key);
             self.tree.tell(at, observer);
             leftmost_met |= at == self.tree.leftmost;
-            if let Some(left) = self.tree.node(node.children[LEFT]) {
-                if start <= left.subtree_last {
-                    at = node.children[LEFT];
-                    continue;
-                }
+            // The side is an index, so that no guess of it can be wrong.
+            let left = self.tree.node(node.children[LEFT]);
+            let goes_left = left.is_some_and(|left| start <= left.subtree_last);
+            if !goes_left && let Some(left) = left {
                 // Rejected, but its end was read.
                 self.tree.tell(node.children[LEFT], observer);
                 observer.touch(left.range.key);
                 leftmost_met |= node.children[LEFT] == self.tree.leftmost;
             }
-            if node.range.start > last {
+            let holds = (node.range.start <= last) & (start <= node.range.last);
+            if !goes_left & (holds | (node.range.start > last)) {
+                break holds.then_some(at);
+            }
+            let next = node.children[usize::from(!goes_left)];
+            let Some(below) = self.tree.node(next) else { break None };
+            if start > below.subtree_last {
+                // Only a right child can be rejected here.
+                self.tree.tell(next, observer);
+                observer.touch(below.range.key);
                 break None;
             }
-            if start <= node.range.last {
-                break Some(at);
-            }
-            let Some(right) = self.tree.node(node.children[RIGHT]) else { break None };
-            self.tree.tell(node.children[RIGHT], observer);
-            if start > right.subtree_last {
-                observer.touch(right.range.key);
-                break None;
-            }
-            at = node.children[RIGHT];
+            (at, node) = (next, below);
         };
         if !leftmost_met {
             observer.touch(leftmost.range.key);

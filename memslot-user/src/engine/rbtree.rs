@@ -1,6 +1,6 @@
 //! KVM's tree of slots since 5.17 (`kvm_memslots.gfn_tree`).
 
-use super::rb::{LEFT, RIGHT, SnapshotNode, Tree};
+use super::rb::{SnapshotNode, Tree};
 use super::{BuildError, DynamicEngine, Engine, EngineId, InvariantError, Observer, Range, check_each};
 
 /// Slots by first frame, searched as `search_memslots` does.
@@ -52,13 +52,11 @@ impl Engine for RbTree {
         while let Some(node) = self.tree.node(at) {
             observer.visit(node.range.key);
             self.tree.tell(at, observer);
-            if addr < node.range.start {
-                at = node.children[LEFT];
-            } else if addr <= node.range.last {
+            // One branch, which is taken once: the side is an index, so that no guess of it can be wrong.
+            if addr.wrapping_sub(node.range.start) <= node.range.weight() {
                 return Some(node.range);
-            } else {
-                at = node.children[RIGHT];
             }
+            at = node.children[usize::from(addr > node.range.start)];
         }
         None
     }
