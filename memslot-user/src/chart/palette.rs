@@ -13,6 +13,9 @@ pub(crate) const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 pub(crate) const VERMILLION: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 pub(crate) const PURPLE: RGBColor = RGBColor(0xcc, 0x79, 0xa7);
 
+/// Darker than the others by far, so that no kind of colour blindness takes it for one of them.
+pub(crate) const VIOLET: RGBColor = RGBColor(0x4b, 0x1d, 0x6b);
+
 /// Paper.
 pub(crate) const WHITE: RGBColor = RGBColor(0xff, 0xff, 0xff);
 /// Text.
@@ -60,6 +63,9 @@ pub(crate) fn engine(name: &str) -> Look {
         "wbtree" => (GREEN, Shape::Down, Some((14.0, 4.0))),
         "rbtree" => (BLUE, Shape::Cross, Some((6.0, 3.0))),
         "interval_tree" => (PURPLE, Shape::Circle, Some((2.0, 4.0))),
+        "eytzinger" => (VIOLET, Shape::Diamond, None),
+        "sorted_array_kernel" => (SOFT, Shape::Up, Some((8.0, 3.0))),
+        "btreemap" => (GREY, Shape::Square, Some((2.0, 2.0))),
         _ => (GREY, Shape::Circle, Some((4.0, 4.0))),
     };
     Look { colour, shape, dash }
