@@ -1,6 +1,7 @@
 //! `memslot chart`
 
 use super::digests::{self, Source};
+use super::output;
 use anyhow::Context;
 use memslot::chart::{self, Chart, Size};
 use memslot::digest::Digest;
@@ -81,13 +82,13 @@ impl Args {
             let document = Document { schema: 1, charts: &written, sound };
             let text =
                 serde_json::to_string_pretty(&document).context("the list cannot be written as JSON")?;
-            digests::print(&(text + "\n"))?;
+            output::print(&(text + "\n"))?;
         } else {
             let mut text = if self.tables { tables::all(&digests) + "\n" } else { String::new() };
             for chart in &written {
                 text += &format!("{}\n", self.out.join(&chart.file).display());
             }
-            digests::print(&text)?;
+            output::print(&text)?;
         }
         let events =
             |digest: &Digest| Probe::ALL.into_iter().any(|probe| digest.probe(probe).latency.count() > 0);

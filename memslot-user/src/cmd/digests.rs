@@ -7,7 +7,7 @@ use memslot::model::Probe;
 use memslot::recording::Recording;
 use memslot::replay::{self, Options, ProbeReplay};
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -124,16 +124,6 @@ pub(crate) fn bar() -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
-}
-
-/// Writes to standard output; that its reader has gone is no error.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            anyhow::bail!("standard output cannot be written: {}; send it elsewhere", error.kind())
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Writes a file so that a reader sees the old one or the whole new one.

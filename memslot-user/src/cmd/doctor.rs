@@ -1,6 +1,6 @@
 //! `memslot doctor`: attaches every probe for a moment and says what became of it.
 
-use super::digests;
+use super::output;
 use anyhow::Context;
 use memslot::{
     model::Probe,
@@ -54,7 +54,7 @@ impl Args {
         };
         drop(probes);
         let shown = if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { text(&report) };
-        digests::print(&shown)?;
+        output::print(&shown)?;
         let whole = report.probes.values().all(|verdict| verdict.status == Status::Available);
         Ok(ExitCode::from(u8::from(!whole)))
     }

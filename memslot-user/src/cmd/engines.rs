@@ -1,10 +1,10 @@
 //! `memslot engines`
 
+use super::output;
 use anyhow::Context;
 use memslot::engine::{EngineId, Range, TreeShape};
 use memslot::layouts::{self, FORMS, Generator};
 use memslot::model::Memslot;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -43,13 +43,8 @@ impl Args {
             Some(engine) => self.tree(engine)?,
             None => self.list()?,
         };
-        match std::io::stdout().write_all(text.as_bytes()) {
-            // Whoever reads has seen enough.
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                anyhow::bail!("standard output cannot be written: {}", error.kind())
-            }
-            _ => Ok(ExitCode::SUCCESS),
-        }
+        output::print(&text)?;
+        Ok(ExitCode::SUCCESS)
     }
 
     fn list(&self) -> anyhow::Result<String> {

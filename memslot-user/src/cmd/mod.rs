@@ -6,6 +6,7 @@ pub(crate) mod digests;
 pub(crate) mod doctor;
 pub(crate) mod engines;
 pub(crate) mod given;
+mod output;
 pub(crate) mod ple;
 pub(crate) mod record;
 pub(crate) mod replay;

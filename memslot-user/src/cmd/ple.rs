@@ -1,12 +1,12 @@
 //! `memslot ple`
 
-use anyhow::{Context, anyhow, bail};
+use super::output;
+use anyhow::{Context, anyhow};
 use memslot::ple::policy::Policy;
 use memslot::ple::sim::{Config, MILLISECOND};
 use memslot::ple::window::{Parameters, Unit};
 use memslot::ple::{self, analyse, recorded_text, simulated_text};
 use memslot::recording::Recording;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -85,7 +85,7 @@ impl Args {
         if self.simulate {
             let table = self.simulation.table(&self.policy)?;
             let text = if self.json { json(Simulated { simulated: table })? } else { simulated_text(&table) };
-            print(&text)?;
+            output::print(&text)?;
             return Ok(ExitCode::SUCCESS);
         }
         let mut all = Vec::with_capacity(self.recordings.len());
@@ -100,7 +100,7 @@ impl Args {
         } else {
             all.iter().map(recorded_text).collect::<Vec<_>>().join("\n")
         };
-        print(&text)?;
+        output::print(&text)?;
         Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 }
@@ -131,13 +131,4 @@ impl Simulation {
 fn json<T: serde::Serialize>(content: T) -> anyhow::Result<String> {
     let document = Document { schema: 1, content };
     Ok(serde_json::to_string_pretty(&document).context("the figures cannot be written as JSON")? + "\n")
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // Whoever reads has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => bail!("the figures could not be written to standard output: {}", error.kind()),
-        Ok(()) => Ok(()),
-    }
 }

@@ -1,13 +1,13 @@
 //! `memslot replay`
 
-use super::given;
+use super::{given, output};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use memslot::engine::EngineId;
 use memslot::model::Probe;
 use memslot::recording::Recording;
 use memslot::replay::{self, Direct, DirectOptions, Options, ProbeReplay, Progress};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl Args {
         } else {
             replay::text(&replays)
         };
-        print(&text)?;
+        output::print(&text)?;
         let sound = replays.iter().all(ProbeReplay::sound);
         if !sound && self.json {
             eprintln!("memslot: {}", replay::UNSOUND);
@@ -119,20 +119,11 @@ impl Args {
         } else {
             replay::direct_text(&direct)
         };
-        print(&text)?;
+        output::print(&text)?;
         if !direct.sound() && self.json {
             eprintln!("memslot: {}", replay::UNSOUND);
         }
         Ok(if direct.sound() { ExitCode::SUCCESS } else { ExitCode::from(1) })
-    }
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // Whoever reads has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => anyhow::bail!("the figures could not be written to standard output: {}", error.kind()),
-        Ok(()) => Ok(()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `memslot summary`
 
 use super::digests::{self, Source};
+use super::output;
 use anyhow::Context;
 use memslot::report::summary::Summary;
 use memslot::report::tables;
@@ -34,7 +35,7 @@ impl Args {
         };
         match &self.out {
             Some(path) => digests::write_file(path, &text)?,
-            None => digests::print(&text)?,
+            None => output::print(&text)?,
         }
         Ok(if digests::sound(&digests) { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
