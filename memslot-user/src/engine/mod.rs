@@ -192,5 +192,16 @@ fn check_each(ranges: &[Range]) -> Result<(), BuildError> {
     }
 }
 
+/// Puts a range into its place in an array that is sorted either way, unless it overlaps a neighbour.
+fn insert_at(ranges: &mut Vec<Range>, place: usize, range: Range) -> Result<(), BuildError> {
+    let before = place.checked_sub(1).and_then(|before| ranges.get(before));
+    let neighbours = [before, ranges.get(place)];
+    if let Some(held) = neighbours.into_iter().flatten().find(|held| held.overlaps(&range)) {
+        return Err(BuildError::Overlap(range, *held));
+    }
+    ranges.insert(place, range);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests;

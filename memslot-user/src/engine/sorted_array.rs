@@ -6,6 +6,7 @@
 
 use super::{
     BuildError, DynamicEngine, Engine, EngineId, InvariantError, Observer, Range, check_disjoint, check_each,
+    insert_at,
 };
 use std::mem::offset_of;
 
@@ -80,13 +81,7 @@ impl DynamicEngine for SortedArray {
     fn insert(&mut self, range: Range) -> Result<(), BuildError> {
         check_each(&[range])?;
         let place = self.starting_up_to(range.start, &mut ());
-        let before = place.checked_sub(1).and_then(|before| self.ranges.get(before));
-        let neighbours = [before, self.ranges.get(place)];
-        if let Some(held) = neighbours.into_iter().flatten().find(|held| held.overlaps(&range)) {
-            return Err(BuildError::Overlap(range, *held));
-        }
-        self.ranges.insert(place, range);
-        Ok(())
+        insert_at(&mut self.ranges, place, range)
     }
 
     fn remove(&mut self, start: u64) -> Option<Range> {

@@ -7,6 +7,7 @@
 
 use super::{
     BuildError, DynamicEngine, Engine, EngineId, InvariantError, Observer, Range, check_disjoint, check_each,
+    insert_at,
 };
 use std::cmp::Reverse;
 use std::mem::offset_of;
@@ -79,13 +80,7 @@ impl DynamicEngine for SortedArrayKernel {
     fn insert(&mut self, range: Range) -> Result<(), BuildError> {
         check_each(&[range])?;
         let place = self.place(range.start, &mut ());
-        let above = place.checked_sub(1).and_then(|above| self.ranges.get(above));
-        let neighbours = [above, self.ranges.get(place)];
-        if let Some(held) = neighbours.into_iter().flatten().find(|held| held.overlaps(&range)) {
-            return Err(BuildError::Overlap(range, *held));
-        }
-        self.ranges.insert(place, range);
-        Ok(())
+        insert_at(&mut self.ranges, place, range)
     }
 
     fn remove(&mut self, start: u64) -> Option<Range> {
