@@ -19,6 +19,18 @@ const ABOVE: u64 = 4 * GIB;
 struct Slots(Vec<Memslot>);
 
 impl Slots {
+    /// KVM's own slots, then `ram` frames of RAM, of which `low` lie below 4 GiB.
+    fn with_ram(ram: u64, low: u64) -> Self {
+        let mut slots = Self::default();
+        slots.private();
+        slots.bytes(0, 0x9_ffff);
+        slots.frames(0x100, low - 1);
+        if ram > low {
+            slots.frames(ABOVE, ABOVE + ram - low - 1);
+        }
+        slots
+    }
+
     /// Frames `first..=last`.
     fn frames(&mut self, first: u64, last: u64) {
         let id = i32::try_from(self.0.iter().filter(|slot| !is_private(slot)).count()).unwrap_or(i32::MAX);
@@ -58,13 +70,7 @@ fn is_private(slot: &Memslot) -> bool {
 fn machine(gib: u32) -> Slots {
     let ram = u64::from(gib) * GIB;
     let low = if ram >= 0xb_0000 { 2 * GIB } else { ram };
-    let mut slots = Slots::default();
-    slots.private();
-    slots.bytes(0, 0x9_ffff);
-    slots.frames(0x100, low - 1);
-    if ram > low {
-        slots.frames(ABOVE, ABOVE + ram - low - 1);
-    }
+    let mut slots = Slots::with_ram(ram, low);
     slots.bytes(0xfffc_0000, 0xffff_ffff);
     // The firmware copies itself and the option ROMs to RAM, and write-protects parts of it.
     slots.bytes(0xc_0000, 0xc_afff);
@@ -136,13 +142,7 @@ pub(super) fn hyperv(vcpus: u32) -> Vec<Memslot> {
 fn machine_2011(gib: u32) -> Slots {
     let ram = u64::from(gib) * GIB;
     let low = ram.min(0xe_0000);
-    let mut slots = Slots::default();
-    slots.private();
-    slots.bytes(0, 0x9_ffff);
-    slots.frames(0x100, low - 1);
-    if ram > low {
-        slots.frames(ABOVE, ABOVE + ram - low - 1);
-    }
+    let mut slots = Slots::with_ram(ram, low);
     slots.bytes(0xe_0000, 0xf_ffff);
     slots.bytes(0xc_0000, 0xd_ffff);
     slots.bytes(0xfffe_0000, 0xffff_ffff);
