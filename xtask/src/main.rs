@@ -1,6 +1,7 @@
 //! Sets up, builds, tests and runs memslot.
 
 mod bench;
+mod btf_extract;
 mod build;
 mod command;
 mod interrupt;
@@ -31,6 +32,7 @@ enum Command {
     Run(run::Args),
     Test(test::Args),
     Bench(bench::Args),
+    BtfExtract(btf_extract::Args),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Run(args) => args.run(),
         Command::Test(args) => args.run(),
         Command::Bench(args) => args.run(),
+        Command::BtfExtract(args) => args.run(),
     };
     match result {
         Ok(code) => code,

@@ -19,6 +19,9 @@ mod target;
 mod this_kernel;
 mod vm_name;
 
+#[cfg(test)]
+mod kernels_tests;
+
 pub use attach::{AttachError, Options, Preference, Probes};
 pub use btf::{Btf, BtfError, Member};
 pub use decode::{DecodeError, Record, decode};
