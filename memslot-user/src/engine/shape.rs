@@ -114,6 +114,11 @@ impl TreeShape {
         }
     }
 
+    /// Is the longest way down longer than half of a tree that is no small one? The `wbtree`'s bad case.
+    fn is_a_list(&self) -> bool {
+        self.nodes.len() >= 16 && self.depth as usize * 2 > self.nodes.len()
+    }
+
     /// The tree of ranges of bytes as text: a line a node, in pre-order, indented by depth.
     #[must_use]
     pub fn text(&self, name: &dyn Fn(u32) -> String) -> String {
@@ -121,7 +126,7 @@ impl TreeShape {
         const INDENTED: u32 = 24;
         let mut out = format!(
             "{}: {} ranges, {} deep. Nodes visited on average: {:.2} for an address that is held, {:.2} for a range, \
-             {:.2} in vain\n\n depth\n",
+             {:.2} in vain\n",
             self.engine.name(),
             self.nodes.len(),
             self.depth,
@@ -129,6 +134,11 @@ impl TreeShape {
             self.visited_by_range,
             self.visited_by_miss,
         );
+        if self.is_a_list() {
+            out += "This is nearly a list: most ranges hang one below the other, as equal sizes do that were \
+                    inserted in ascending order.\n";
+        }
+        out += "\n depth\n";
         for node in &self.nodes {
             let indent = "  ".repeat((node.depth - 1).min(INDENTED) as usize);
             let side = match (node.parent, node.right) {
@@ -221,6 +231,20 @@ mod tests {
         assert!(dot.starts_with("digraph wbtree {\n") && dot.ends_with("}\n"), "{dot}");
         assert!(dot.contains("n0 [label=\"0xa..=0x63\\n90 B\\nslot 1, depth 1\"]"), "{dot}");
         assert_eq!(dot.matches(" -> ").count(), 3);
+    }
+
+    #[test]
+    fn the_bad_case_is_told() {
+        let told = |size: fn(u64) -> u64| {
+            let ranges: Vec<Range> = (0..16_u32)
+                .map(|key| (u64::from(key) * 100, key))
+                .map(|(start, key)| Range { start, last: start + size(start), key })
+                .collect();
+            let shape = TreeShape::new(EngineId::Wbtree, &ranges).unwrap();
+            shape.text(&|key| key.to_string()).contains("\nThis is nearly a list: ")
+        };
+        assert!(told(|_| 9));
+        assert!(!told(|start| start * 7 % 90));
     }
 
     #[test]
