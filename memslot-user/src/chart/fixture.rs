@@ -35,6 +35,7 @@ pub(crate) fn replayed(label: &str, observed: &[(u32, u64)], engines: &[(&str, &
             visited_mean: visited.mean(),
             visited,
             ns_per_lookup: Interval { value: 10.0, low: 9.0, high: 11.0 },
+            classes: Vec::new(),
             predicted: None,
         }
     });
@@ -100,6 +101,7 @@ pub(crate) mod lifelike {
                 visited_mean: mean,
                 visited,
                 ns_per_lookup: interval(4.0 + 1.1 * mean, 0.04),
+                classes: Vec::new(),
                 predicted: (n > 3).then_some(Prediction {
                     latency_ns: Quantiles { p50, p90: p50 * 1.7, p99: p50 * 3.0 },
                     median_ns: Interval {
