@@ -5,6 +5,7 @@
 //! checks every answer against `linear`, [`timing`] times them, [`predict`] says what the calls would
 //! have taken.
 
+pub mod clock;
 mod count;
 mod direct;
 mod engines;
@@ -22,10 +23,11 @@ mod timing;
 pub use direct::{Direct, DirectEngine, DirectOptions, Steps, direct};
 pub use engines::usual;
 pub use outcome::{
-    Check, ClassFit, EngineOutcome, Fit, Interval, Lengths, Prediction, ProbeReplay, Quantiles, Residuals,
+    Check, ClassFit, EngineOutcome, Fit, Interval, LengthResiduals, Lengths, Prediction, ProbeReplay,
+    Quantiles, Residuals,
 };
 pub use run::{Error, Options, Progress, run};
-pub use text::{UNSOUND, direct_text, text};
+pub use text::{CANNOT_TELL, UNSOUND, direct_text, text};
 
 #[cfg(test)]
 mod direct_tests;
