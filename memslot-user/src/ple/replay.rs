@@ -7,6 +7,7 @@
 //! did, handlers included, so fewer exits leave more time to spin; that a holder would have been boosted sooner or later is for the simulator to show.
 
 use super::policy::Policy;
+use super::table::{AgainstBase, percent};
 use super::trail::shrinks;
 use super::window::Parameters;
 use crate::model::{PleExit, VmId};
@@ -31,6 +32,22 @@ pub struct Replayed {
     /// It has windows smaller than the recorded ones, so spins that are not in the recording would
     /// have had exits too: its figures are the least that is possible.
     pub at_least: bool,
+    /// Against the first policy.
+    pub against_base: AgainstBase,
+}
+
+impl Replayed {
+    #[expect(clippy::cast_precision_loss, reason = "counts and times far below 2^53")]
+    fn against(self, base: &Self) -> Self {
+        let percent = |value: u64, base: u64| percent(value as f64, base as f64);
+        let against_base = AgainstBase {
+            exits: percent(self.exits, base.exits),
+            handler: percent(self.handler_ns, base.handler_ns),
+            spun_before_exit: percent(self.spun, base.spun),
+            boosted: percent(self.boosted, base.boosted),
+        };
+        Self { against_base, ..self }
+    }
 }
 
 /// A policy at a vCPU.
@@ -69,6 +86,7 @@ impl Running {
             spun: 0,
             boosted: 0,
             at_least: false,
+            against_base: AgainstBase::default(),
         };
         let smallest = policy.start().unwrap_or(u32::MAX);
         Self { policy, figures, smallest }
@@ -224,12 +242,13 @@ impl Replay {
                 running.end(state, vcpu.window);
             }
         }
-        let figures = self
+        let figures: Vec<Replayed> = self
             .policies
             .into_iter()
             .map(|running| Replayed { at_least: running.smallest < self.smallest, ..running.figures })
             .collect();
-        (figures, self.spins)
+        let Some(base) = figures.first().cloned() else { return (figures, self.spins) };
+        (figures.into_iter().map(|figures| figures.against(&base)).collect(), self.spins)
     }
 }
 

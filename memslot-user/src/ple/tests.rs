@@ -37,7 +37,9 @@ fn the_kernels_policy_gives_the_windows_that_kernels_recorded() {
         assert_eq!((trail.grown, trail.shrunk_inside), (trail.exits, 0), "{name}: read before the yield");
         let others = Parameters { grow: 3, ..analysed.parameters };
         let mut follower = Follower::new(others);
-        fixture(name).ple_exits().unwrap().for_each(|exit| follower.add(&exit.unwrap()));
+        for exit in fixture(name).ple_exits().unwrap() {
+            follower.add(&exit.unwrap());
+        }
         assert!(!follower.trail().exact(), "{name}: other rules must not fit");
     }
 }
@@ -79,9 +81,9 @@ fn the_simulators_kernel_policy_keeps_the_kernels_rules() {
     for (load, unit) in [(1, Unit::Cycles), (2, Unit::Cycles), (3, Unit::Pauses)] {
         let parameters = Parameters::defaults(unit);
         let mut follower = Follower::new(parameters);
-        exits_of(&Config::new(load, unit), Policy::Dynamic(parameters))
-            .iter()
-            .for_each(|exit| follower.add(exit));
+        for exit in exits_of(&Config::new(load, unit), Policy::Dynamic(parameters)) {
+            assert_eq!(follower.add(&exit), exit.window);
+        }
         let trail = follower.trail();
         assert!(trail.exact() && trail.exits > 10, "{load}: {trail:?}");
         assert_eq!(load > 1, trail.shrunk_inside > 0, "{load}: {trail:?}");
@@ -154,4 +156,26 @@ fn smaller_windows_than_recorded_are_marked() {
     let figures = replay(&exits, 1.0, &[Policy::Fixed(2048), Policy::Fixed(4096), Policy::Off]);
     assert_eq!(figures.iter().map(|figures| figures.at_least).collect::<Vec<_>>(), [true, false, false]);
     assert!(figures[0].exits > figures[1].exits && figures[2].exits == 0, "{figures:?}");
+}
+
+/// A replay of what KVM's own policy lets a host see must rank the policies by exits as simulating each of them does,
+/// under every load.
+#[test]
+fn policies_replayed_rank_as_simulating_them_does() {
+    let parameters = Parameters::defaults(Unit::Cycles);
+    let policies = Policy::usual(parameters);
+    for load in 1..=3 {
+        let config = Config::new(load, Unit::Cycles);
+        let replayed = replay(&exits_of(&config, Policy::Dynamic(parameters)), 1.0, &policies);
+        let truth: Vec<usize> = policies.iter().map(|policy| exits_of(&config, *policy).len()).collect();
+        for (one, other) in (0..5).flat_map(|one| (0..5).map(move |other| (one, other))) {
+            // What differs by less than a third is no rank.
+            if truth[one] * 4 < truth[other] * 3 {
+                let (fewer, more) = (&replayed[one], &replayed[other]);
+                assert!(fewer.exits < more.exits, "load {load}: {truth:?}, replayed {fewer:?}, {more:?}");
+            }
+        }
+        assert_eq!(replayed[3].against_base.exits, Some(-100.0));
+        assert_eq!(replayed[0].against_base.boosted, (replayed[0].boosted > 0).then_some(0.0));
+    }
 }
