@@ -5,7 +5,7 @@ use crate::chart::palette::{self, Look};
 use crate::chart::rows::{Mark, Row, Rows, Section, Step};
 use crate::chart::scale::Axis;
 use crate::chart::{Error, Image, text};
-use crate::digest::{Digest, Group, Windows};
+use crate::digest::{Digest, Group, Span, Windows};
 use crate::model::VmId;
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ pub(crate) fn window(job: &Job<'_>) -> Result<Image, Error> {
     let high = spans().map(|span| span.high).max().unwrap_or(0);
     let units: BTreeSet<&str> = having.iter().map(|digest| unit(digest)).collect();
     let subtitle = format!(
-        "The window at entry of each PLE exit and as the exit grows it, by vCPU; it holds until the next one. Height: {} to {} {} \
-         (logarithmic).",
+        "The window at entry of each PLE exit and as the exit grows it, by vCPU; it holds until the next one. Dashed: the \
+         windows that KVM's rules give for the same exits, which must be the same. Height: {} to {} {} (logarithmic).",
         text::count(low.into()),
         text::count(high.into()),
         units.into_iter().collect::<Vec<_>>().join(" or ")
@@ -35,7 +35,7 @@ pub(crate) fn window(job: &Job<'_>) -> Result<Image, Error> {
     let rows = Rows {
         axis: Axis::even(float(longest), text::tick),
         axis_name: "time since the recording's first exit".into(),
-        columns: ["lowest", "highest", "last", "exits"].map(str::to_owned).into(),
+        columns: ["lowest", "highest", "last", "exits", "as by KVM's rules"].map(str::to_owned).into(),
         sections: having.iter().map(|digest| section(digest, &scale)).collect(),
         row_height: (90.0, 170.0),
     };
@@ -65,17 +65,19 @@ fn section(digest: &Digest, scale: &Axis) -> Section {
         let Look { colour, .. } = palette::numbered(place);
         let since = |time: u64| float(time.saturating_sub(start));
         let height = |window: u32| scale.at(window.into());
-        let steps = windows
-            .spans()
-            .iter()
-            .map(|span| Step {
+        let steps_of = |windows: &Windows| -> Vec<Step> {
+            let step = |span: &Span| Step {
                 from: since(span.start),
                 to: since(span.end),
                 low: height(span.low),
                 high: height(span.high),
                 last: height(span.last),
-            })
-            .collect();
+            };
+            windows.spans().iter().map(step).collect()
+        };
+        let ruled = digest.ruled_windows.get(&(*vm, *vcpu));
+        let mut marks = vec![Mark::Steps(steps_of(windows), colour)];
+        marks.extend(ruled.map(|ruled| Mark::Outline(steps_of(&ruled.windows))));
         let spans = || windows.spans().iter();
         let figure =
             |window: Option<u32>| window.map_or_else(|| "–".into(), |window| text::count(window.into()));
@@ -89,8 +91,9 @@ fn section(digest: &Digest, scale: &Axis) -> Section {
                 figure(spans().last().map(|span| span.last)),
                 // Each exit observes its window twice.
                 text::count(windows.observations() / 2),
+                ruled.map_or_else(|| "–".into(), |ruled| text::count(ruled.equal)),
             ],
-            marks: vec![Mark::Steps(steps, colour)],
+            marks,
         }
     });
     let more = digest.windows.len().saturating_sub(MOST_VCPUS);
