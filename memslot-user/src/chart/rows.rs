@@ -22,8 +22,6 @@ pub(crate) enum Mark {
     Point { at: f64, look: Look, hollow: bool },
     /// Steps over time within the row: from, to, and lowest, highest and last height (shares).
     Steps(Vec<Step>, RGBColor),
-    /// The last heights of such steps alone, as a dashed line over others.
-    Outline(Vec<Step>),
     /// Words at the right end of the row.
     Words(String),
 }
@@ -246,24 +244,6 @@ impl Rows {
                         canvas.vertical(at, (y(ends.1), y(ends.0)), 1.5, *colour);
                     }
                     canvas.horizontal((place.left, place.right), base, 1.0, GRID);
-                }
-                Mark::Outline(steps) => {
-                    let tall = base - place.top - 8.0;
-                    let points: Vec<(f64, f64)> = steps
-                        .iter()
-                        .zip(
-                            steps
-                                .iter()
-                                .skip(1)
-                                .map(|next| next.from)
-                                .chain(steps.last().map(|last| last.to)),
-                        )
-                        .flat_map(|(step, to)| {
-                            let y = base - tall * step.last.clamp(0.0, 1.0);
-                            [(x(step.from), y), (x(to), y)]
-                        })
-                        .collect();
-                    canvas.path(&points, 1.5, BLACK, Some((3.0, 5.0)));
                 }
                 Mark::Words(words) => {
                     let words = SMALL.fit(words, place.width() / 2.0);

@@ -158,7 +158,8 @@ impl Axis {
     pub(crate) fn signed(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
         let finite = |value: f64| if value.is_finite() { value.clamp(-1e300, 1e300) } else { 0.0 };
         let (low, high) = (finite(low).min(0.0), finite(high).max(0.0));
-        let span = if high - low > 0.0 { high - low } else { 2.0 };
+        let (low, high) = if high - low > 0.0 { (low, high) } else { (-1.0, 1.0) };
+        let span = high - low;
         let (low, high) = (low - span * 0.05, high + span * 0.05);
         let step = round_step(span / 5.0);
         let first = (low / step).ceil();

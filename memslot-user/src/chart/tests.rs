@@ -87,7 +87,7 @@ fn every_series_has_its_colour() {
     for vcpu in 0..4 {
         assert!(has(window, palette::numbered(vcpu).colour), "vCPU {vcpu}");
     }
-    assert!(has(window, palette::BLACK), "the windows by the rules");
+    assert!(has(window, palette::GREY), "the windows by the rules");
     let replayed = lifelike::ple_replayed("PLE, 2 vCPUs on 1 CPU");
     let image = draw(Chart::PleReplay, Probe::Ple, &[&replayed], Size::default()).unwrap();
     for policy in 0..4 {

@@ -29,8 +29,8 @@ pub struct Replayed {
     pub spun: u64,
     /// Exits that boosted another vCPU, as the recorded ones at the same place did.
     pub boosted: u64,
-    /// It has windows smaller than the recorded ones, so spins that are not in the recording would
-    /// have had exits too: its figures are the least that is possible.
+    /// It has windows smaller than one that was in force while recorded, so spins that are not in the recording
+    /// would have had exits too: its figures are the least that is possible. Never of the policy that was recorded.
     pub at_least: bool,
     /// Against the first policy.
     pub against_base: AgainstBase,
@@ -163,7 +163,8 @@ pub(super) struct Replay {
     ns_per_unit: f64,
     policies: Vec<Running>,
     vcpus: BTreeMap<(VmId, u32), Vcpu>,
-    smallest: u32,
+    /// The largest window that was recorded.
+    largest: u32,
     spins: u64,
 }
 
@@ -177,7 +178,7 @@ impl Replay {
             ns_per_unit,
             policies: policies.iter().copied().map(Running::new).collect(),
             vcpus: BTreeMap::new(),
-            smallest: u32::MAX,
+            largest: 0,
             spins: 0,
         }
     }
@@ -191,7 +192,7 @@ impl Replay {
     /// The next exit; a vCPU's exits come in the order of their time.
     pub(super) fn add(&mut self, exit: &PleExit) {
         let (before, after) = exit.window;
-        self.smallest = self.smallest.min(before);
+        self.largest = self.largest.max(before).max(after);
         let kernel = self.kernel;
         let entry = (exit.vm, exit.vcpu);
         let goes_on = self
@@ -245,7 +246,10 @@ impl Replay {
         let figures: Vec<Replayed> = self
             .policies
             .into_iter()
-            .map(|running| Replayed { at_least: running.smallest < self.smallest, ..running.figures })
+            .map(|running| {
+                let recorded = running.policy == Policy::Dynamic(self.kernel);
+                Replayed { at_least: !recorded && running.smallest < self.largest, ..running.figures }
+            })
             .collect();
         let Some(base) = figures.first().cloned() else { return (figures, self.spins) };
         (figures.into_iter().map(|figures| figures.against(&base)).collect(), self.spins)

@@ -158,24 +158,36 @@ fn smaller_windows_than_recorded_are_marked() {
     assert!(figures[0].exits > figures[1].exits && figures[2].exits == 0, "{figures:?}");
 }
 
-/// A replay of what KVM's own policy lets a host see must rank the policies by exits as simulating each of them does,
-/// under every load.
+/// A replay of exits at 4k must rank fixed windows by exits as simulating each of them does, under every load.
 #[test]
-fn policies_replayed_rank_as_simulating_them_does() {
-    let parameters = Parameters::defaults(Unit::Cycles);
-    let policies = Policy::usual(parameters);
+fn windows_replayed_rank_as_simulating_them_does() {
+    let policies = [Policy::Fixed(4096), Policy::Fixed(16_384), Policy::Fixed(32_768), Policy::Off];
     for load in 1..=3 {
         let config = Config::new(load, Unit::Cycles);
-        let replayed = replay(&exits_of(&config, Policy::Dynamic(parameters)), 1.0, &policies);
+        let fixed = Parameters { base: 4096, grow: 0, shrink: 0, max: 4096 };
+        let mut replay = Replay::new(fixed, 1.0, &policies);
+        exits_of(&config, policies[0]).iter().for_each(|exit| replay.add(exit));
+        let (replayed, _) = replay.finish();
         let truth: Vec<usize> = policies.iter().map(|policy| exits_of(&config, *policy).len()).collect();
-        for (one, other) in (0..5).flat_map(|one| (0..5).map(move |other| (one, other))) {
-            // What differs by less than a third is no rank.
+        for (one, other) in (0..4).flat_map(|one| (0..4).map(move |other| (one, other))) {
+            // What differs by less than a quarter is no rank.
             if truth[one] * 4 < truth[other] * 3 {
                 let (fewer, more) = (&replayed[one], &replayed[other]);
                 assert!(fewer.exits < more.exits, "load {load}: {truth:?}, replayed {fewer:?}, {more:?}");
             }
         }
         assert_eq!(replayed[3].against_base.exits, Some(-100.0));
-        assert_eq!(replayed[0].against_base.boosted, (replayed[0].boosted > 0).then_some(0.0));
+        assert!(replayed.iter().all(|figures| !figures.at_least));
     }
+}
+
+/// Where windows had grown, spins shorter than they were left no trace.
+#[test]
+fn windows_smaller_than_grown_ones_are_marked() {
+    let parameters = Parameters::defaults(Unit::Cycles);
+    let exits = exits_of(&Config::new(1, Unit::Cycles), Policy::Dynamic(parameters));
+    let figures = replay(&exits, 1.0, &Policy::usual(parameters));
+    let marked: Vec<bool> = figures.iter().map(|figures| figures.at_least).collect();
+    // 4k, 16k, 32k, off, and what was recorded.
+    assert_eq!(marked, [true, true, false, false, false], "{figures:?}");
 }

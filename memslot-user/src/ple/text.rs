@@ -77,7 +77,7 @@ fn write_recorded(out: &mut String, recorded: &Recorded) -> std::fmt::Result {
         if recorded.policies.iter().any(|policy| policy.at_least) {
             writeln!(
                 out,
-                "  * smaller windows than recorded: spins too short for an exit are not in the recording."
+                "  * a smaller window than was in force: spins too short for an exit are not in the recording."
             )?;
         }
         writeln!(

@@ -25,12 +25,16 @@ pub(crate) fn series(digests: &[&Digest], probe: Probe) -> Vec<Part> {
 fn parts(recording: &str, replay: &ProbeReplay) -> Vec<Part> {
     let fitted = replay.check.classes.iter().filter_map(|class| {
         let (fit, residuals) = (class.fit?, class.residuals.as_ref().filter(|left| is_finite(left))?);
-        Some(Part {
+        let mut part = Part {
             heading: format!("{recording}: {}", class.class),
             lengths: residuals.by_length.clone(),
             interval: residuals.interval,
             note: note(&fit, residuals, replay),
-        })
+        };
+        if range(&part) != whole(&part.lengths, part.interval) {
+            part.note += " The panel ends where a few calls would squash the others.";
+        }
+        Some(part)
     });
     let parts: Vec<Part> = fitted.collect();
     if !parts.is_empty() || replay.check.events == 0 {
@@ -80,12 +84,24 @@ fn note(fit: &Fit, residuals: &Residuals, replay: &ProbeReplay) -> String {
     note
 }
 
+/// So many times as far out as the quartiles the panels reach: a few calls that were interrupted would squash the
+/// others.
+const REACH: f64 = 8.0;
+
 /// Least and largest residual that the panels show, ns; 0 is always among them.
 pub(crate) fn range(part: &Part) -> (f64, f64) {
-    part.lengths
+    let quartiles = part.lengths.iter().flat_map(|length| [length.quantiles[1], length.quantiles[3]]);
+    let most = REACH * quartiles.map(f64::abs).fold(1.0, f64::max);
+    let (low, high) = whole(&part.lengths, part.interval);
+    (low.max(-most), high.min(most))
+}
+
+/// The same with nothing cut off.
+fn whole(lengths: &[LengthResiduals], interval: (f64, f64)) -> (f64, f64) {
+    lengths
         .iter()
         .flat_map(|length| [length.quantiles[0], length.quantiles[4]])
-        .chain([part.interval.0, part.interval.1])
+        .chain([interval.0, interval.1])
         .fold((0.0, 0.0), |(low, high), value| (low.min(value), high.max(value)))
 }
 
@@ -148,6 +164,9 @@ mod tests {
         assert_eq!(parts[0].note, format!("{said}{beyond}"));
         assert_eq!(parts[1].note, format!("{said} {CANNOT_TELL}.{beyond}"));
         assert_eq!(range(&parts[0]), (-20.0, 42.0));
+        let mut squashed = parts[0].clone();
+        squashed.interval.1 = 5000.0;
+        assert_eq!(range(&squashed), (-20.0, 56.0), "8 times as far as the third quartile, 7");
         assert_eq!(parts[0].lengths.iter().map(|length| length.length).collect::<Vec<_>>(), [1, 4]);
     }
 

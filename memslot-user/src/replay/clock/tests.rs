@@ -69,8 +69,10 @@ fn the_kernels_search_is_taken_off_and_the_engines_put_on() {
     let names: Vec<_> = same.engines.iter().map(|engine| engine.engine.as_str()).collect();
     assert_eq!(names, ["linear", "rbtree"], "wbtree was timed over other look-ups");
     let own = same.engine("rbtree").unwrap().predicted.unwrap();
-    assert!((own.latency_ns.p50 - replay.latency_ns.p50 - 100.0).abs() <= 2.0, "{own:?} {replay:?}");
-    assert!((own_error(replay).unwrap() - 100.0).abs() <= 2.0);
+    // The slow ones searched; of the median's neighbours some were answered by the last-used slot.
+    assert!((own.latency_ns.p90 - replay.latency_ns.p90 - 100.0).abs() <= 2.0, "{own:?}");
+    assert!((own.latency_ns.p99 - replay.latency_ns.p99 - 100.0).abs() <= 2.0, "{own:?}");
+    assert_eq!(own_error(replay), Some(own.latency_ns.p50 - replay.latency_ns.p50));
     let free = same.engine("linear").unwrap().predicted.unwrap();
     let intercept = replay.fit.unwrap().intercept.value;
     assert!((free.latency_ns.p50 - intercept).abs() < STEP as f64, "{free:?} {intercept} {BASE}");
