@@ -1,12 +1,12 @@
 //! `memslot replay`
 
-use super::{given, output};
+use super::{digests, given, output};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use memslot::engine::EngineId;
 use memslot::model::Probe;
 use memslot::recording::Recording;
-use memslot::replay::{self, Direct, DirectOptions, LastUsed, Options, ProbeReplay, Progress};
+use memslot::replay::{self, Direct, DirectOptions, LastUsed, Options, ProbeReplay, Progress, clock};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,6 +33,10 @@ pub(crate) struct Args {
     /// Whose last-used slot is asked before an engine
     #[arg(long, value_name = "WHOSE", default_value = "on")]
     last_used: LastUsed,
+    /// Time the engines here by the recording's own clock, and save the times in it as engines.json; to be done
+    /// on the host that recorded, before its next boot
+    #[arg(long, conflicts_with_all = ["layout", "generate"])]
+    save_times: bool,
     #[command(flatten)]
     given: given::Given,
 }
@@ -78,9 +82,14 @@ impl Args {
             options.probes.retain(wanted);
         }
         let bar = bar();
-        let replays = replay::run(&recording, &options, &|progress| show(&bar, progress));
+        let report = |progress| show(&bar, progress);
+        if self.save_times {
+            let times = clock::measure(&recording, &options, env!("MEMSLOT_VERSION"), &report)?;
+            times.save(recording.dir())?;
+        }
+        let mut replays = replay::run(&recording, &options, &report)?;
+        digests::by_own_clock(&recording, &options, &mut replays, &report)?;
         bar.finish_and_clear();
-        let replays = replays?;
         let text = if self.json {
             let document = Document { schema: 1, replay: &replays };
             serde_json::to_string_pretty(&document).context("the figures cannot be written as JSON")? + "\n"

@@ -90,7 +90,7 @@ pub(super) fn faults(
     recording: &Recording,
     options: &Options,
     report: Report<'_>,
-    fold: &mut Fold,
+    fold: &mut Fold<'_>,
 ) -> Result<(), Error> {
     let mut changes = Vec::new();
     let mut notes = Vec::new();
@@ -150,7 +150,7 @@ fn odd_generations(recording: &Recording) -> Result<BTreeSet<Space>, Error> {
 
 /// Faults of one generation of one space.
 fn slot_group(
-    fold: &mut Fold,
+    fold: &mut Fold<'_>,
     histories: &mut Histories<'_>,
     faults: &[PendingFault],
     mode: LastUsed,
@@ -198,7 +198,7 @@ fn slot_group(
 
 /// Does a last-used slot answer, so that no engine is asked?
 fn answered(
-    fold: &mut Fold,
+    fold: &mut Fold<'_>,
     fault: &PendingFault,
     joined: &Joined,
     mode: LastUsed,

@@ -31,8 +31,11 @@ pub(super) struct Group<'a> {
     pub(super) lookups: &'a [Lookup],
 }
 
+/// Told of each group with the events that it comes from; their look-ups bear an event's place among these.
+pub(super) type Listener<'a> = &'a mut dyn FnMut(&[Event], &Group<'_>);
+
 /// The figures as they grow.
-pub(super) struct Fold {
+pub(super) struct Fold<'a> {
     engines: Vec<EngineId>,
     store: Store,
     pub(super) counts: Vec<Count>,
@@ -48,9 +51,12 @@ pub(super) struct Fold {
     pub(super) kept: Reservoir<Kept>,
     /// The events of the chunk at hand.
     events: Vec<Event>,
+    listener: Option<Listener<'a>>,
+    /// Events of the chunk that the listener was told of.
+    told: usize,
 }
 
-impl Fold {
+impl<'a> Fold<'a> {
     /// Keeps about `sample` events for the fit and the predictions.
     pub(super) fn new(probe: Probe, engines: Vec<EngineId>, sample: usize) -> Self {
         let classes = classes(probe).len();
@@ -69,7 +75,14 @@ impl Fold {
             range: None,
             kept: Reservoir::new((sample / block).max(1), block),
             events: Vec::new(),
+            listener: None,
+            told: 0,
         }
+    }
+
+    /// Runs no engine and keeps no sample, but hands what is joined to the listener.
+    pub(super) fn listening(probe: Probe, listener: Listener<'a>) -> Self {
+        Self { listener: Some(listener), ..Self::new(probe, Vec::new(), 0) }
     }
 
     pub(super) fn leave_out(&mut self, reason: Unjoined, count: u64) {
@@ -116,6 +129,14 @@ impl Fold {
         count(&mut self.counts, &prepared, group.lookups);
         self.timing.offer(group.key, &prepared, group.lookups);
         self.lookups += group.lookups.len() as u64;
+        if let Some(listener) = &mut self.listener {
+            let first = u32::try_from(self.told).unwrap_or(u32::MAX);
+            let from_first =
+                |lookup: &Lookup| Lookup { event: lookup.event.saturating_sub(first), ..*lookup };
+            let lookups: Vec<Lookup> = group.lookups.iter().map(from_first).collect();
+            listener(&self.events[self.told..], &Group { lookups: &lookups, ..*group });
+            self.told = self.events.len();
+        }
     }
 
     /// The chunk has no more events: what they took goes into the sample.
@@ -131,6 +152,7 @@ impl Fold {
             });
         }
         self.events.clear();
+        self.told = 0;
         self.counts.iter_mut().for_each(|count| count.by_event.clear());
     }
 }

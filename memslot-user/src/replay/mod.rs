@@ -9,6 +9,7 @@
 
 mod cache;
 mod chunks;
+pub mod clock;
 mod count;
 mod direct;
 mod engines;
@@ -33,11 +34,11 @@ mod unjoined;
 pub use direct::{Direct, DirectEngine, DirectOptions, direct};
 pub use engines::usual;
 pub use outcome::{
-    Check, ClassFit, ClassSteps, EngineOutcome, Fit, Interval, LastUsedCheck, Lengths, Prediction,
-    ProbeReplay, Quantiles, Residuals, Steps,
+    Check, ClassFit, ClassSteps, EngineOutcome, Fit, Interval, LastUsedCheck, LengthResiduals, Lengths,
+    Prediction, ProbeReplay, Quantiles, Residuals, Steps,
 };
 pub use run::{Error, LastUsed, Options, Progress, run};
-pub use text::{UNSOUND, direct_text, text};
+pub use text::{CANNOT_TELL, UNSOUND, direct_text, text};
 
 #[cfg(test)]
 mod direct_tests;

@@ -1,5 +1,6 @@
 //! What a replay found: the figures that tables, charts and `summary.json` show.
 
+use super::clock::SameClock;
 use crate::model::Probe;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -83,6 +84,14 @@ pub struct Fit {
     pub range: (u32, u32),
 }
 
+impl Fit {
+    /// Does the recording tell what a node costs? Not where the slope's interval holds 0.
+    #[must_use]
+    pub fn tells(&self) -> bool {
+        !(self.slope.low <= 0.0 && self.slope.high >= 0.0)
+    }
+}
+
 /// A line for one class of events (hits and misses apart), and how well it tells the latency of events
 /// that it was not fitted to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,7 +109,7 @@ pub struct ClassFit {
 
 /// What a line leaves unexplained. A fifth of the events, in blocks, is held out; line and interval come
 /// from the others.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Residuals {
     /// Events held out.
     pub held_out: u64,
@@ -110,7 +119,26 @@ pub struct Residuals {
     pub median: f64,
     /// 97.5th percentile, ns.
     pub high: f64,
-    /// Share of the held-out events within the interval that should hold 95 % of them, 0 to 1.
+    /// Share of the held-out events within `interval`, which should hold 95 % of them, 0 to 1.
+    pub coverage: f64,
+    /// The 2.5th and the 97.5th percentile of what the line leaves of the events that it was fitted to, ns.
+    #[serde(default)]
+    pub interval: (f64, f64),
+    /// The events held out, by search length.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_length: Vec<LengthResiduals>,
+}
+
+/// What a line leaves unexplained of the held-out events of one search length.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LengthResiduals {
+    /// Nodes visited.
+    pub length: u32,
+    /// Events held out.
+    pub held_out: u64,
+    /// 2.5th percentile, first quartile, median, third quartile and 97.5th percentile, ns.
+    pub quantiles: [f64; 5],
+    /// Share of them within the interval, 0 to 1.
     pub coverage: f64,
 }
 
@@ -257,6 +285,9 @@ pub struct Check {
     /// The line of every class of events; that of the class with most events makes the predictions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassFit>,
+    /// The engines by the recording's own clock, where they were timed by it, and the prediction from that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_clock: Option<SameClock>,
     /// Look-ups that were timed, a round.
     pub timed_lookups: u64,
     /// Rounds of timing.

@@ -7,7 +7,7 @@
 //! whose nodes are cheaper than a tree's, such as an array, is predicted too slow, never too fast.
 
 use super::event::{Basis, Kept};
-use super::outcome::{ClassFit, Fit, Interval, Lengths, Prediction, Quantiles, Residuals};
+use super::outcome::{ClassFit, Fit, Interval, LengthResiduals, Lengths, Prediction, Quantiles, Residuals};
 use crate::stats::{
     BlockBootstrap, Line, median, percentile_interval, quantile_unsorted, r_squared, theil_sen_weighted,
 };
@@ -97,20 +97,31 @@ fn residuals(points: &[(u32, f64)]) -> Option<Residuals> {
             .flat_map(|(_, block)| block.iter().copied())
     };
     let line = line(&medians(part(false)))?;
-    let about = |held_out| -> Vec<f64> {
+    let about = |held_out| {
         part(held_out)
-            .map(|(length, latency)| latency - line.intercept - line.slope * f64::from(length))
-            .collect()
+            .map(|(length, latency)| (length, latency - line.intercept - line.slope * f64::from(length)))
     };
-    let (mut fitted, mut held) = (about(false), about(true));
+    let mut fitted: Vec<f64> = about(false).map(|(_, residual)| residual).collect();
     let (low, high) = (quantile_unsorted(&mut fitted, 0.025)?, quantile_unsorted(&mut fitted, 0.975)?);
-    let within = held.iter().filter(|residual| (low..=high).contains(*residual)).count();
+    let coverage = |held: &[f64]| {
+        held.iter().filter(|residual| (low..=high).contains(*residual)).count() as f64 / held.len() as f64
+    };
+    let mut by_length: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    about(true).for_each(|(length, residual)| by_length.entry(length).or_default().push(residual));
+    let mut held: Vec<f64> = by_length.values().flatten().copied().collect();
+    let of_length = |(length, mut held): (u32, Vec<f64>)| {
+        let mut at = |p| quantile_unsorted(&mut held, p).unwrap_or(0.0);
+        let quantiles = [0.025, 0.25, 0.5, 0.75, 0.975].map(&mut at);
+        LengthResiduals { length, held_out: held.len() as u64, quantiles, coverage: coverage(&held) }
+    };
     Some(Residuals {
         held_out: held.len() as u64,
         low: quantile_unsorted(&mut held, 0.025)?,
         median: quantile_unsorted(&mut held, 0.5)?,
         high: quantile_unsorted(&mut held, 0.975)?,
-        coverage: within as f64 / held.len() as f64,
+        coverage: coverage(&held),
+        interval: (low, high),
+        by_length: by_length.into_iter().map(of_length).collect(),
     })
 }
 
@@ -252,7 +263,7 @@ mod tests {
         for (number, event) in (0..).zip(&mut events) {
             event.latency += if (number / 150) % 5 == 4 { 3000 } else { 0 };
         }
-        let residuals = fit(&events).classes[0].residuals.unwrap();
+        let residuals = fit(&events).classes.remove(0).residuals.unwrap();
         assert!(residuals.coverage < 0.5 && residuals.median > 1000.0, "{residuals:?}");
     }
 
@@ -265,10 +276,17 @@ mod tests {
         assert!(fitted.slope.high - fitted.slope.low < 5.0, "{fitted:?}");
         // The noise is uniform below 128.
         assert!((fitted.intercept.value - 2064.0).abs() < 10.0, "{fitted:?}");
-        let residuals = fit(&events).classes[0].residuals.unwrap();
+        let residuals = fit(&events).classes.remove(0).residuals.unwrap();
         assert_eq!(residuals.held_out, 1200);
         assert!((residuals.coverage - 0.95).abs() < 0.02, "{residuals:?}");
         assert!(residuals.median.abs() < 10.0 && residuals.low < -50.0 && residuals.high > 50.0);
+        let lengths: Vec<u32> = residuals.by_length.iter().map(|length| length.length).collect();
+        assert_eq!(lengths, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(residuals.by_length.iter().map(|length| length.held_out).sum::<u64>(), 1200);
+        for length in &residuals.by_length {
+            assert!(length.quantiles.is_sorted() && (length.coverage - 0.95).abs() < 0.06, "{length:?}");
+        }
+        assert!(residuals.interval.0 < -50.0 && residuals.interval.1 > 50.0, "{residuals:?}");
         assert!(fitted.r_squared > 0.98 && fitted.range == (1, 7) && fitted.events == 6000);
 
         // Beyond what was seen.

@@ -120,7 +120,7 @@ pub(super) fn translations(
     recording: &Recording,
     options: &Options,
     report: Report<'_>,
-    fold: &mut Fold,
+    fold: &mut Fold<'_>,
 ) -> Result<(), Error> {
     let meta = recording.meta();
     let limit = meta.parameters.get("vhost.max_iotlb_entries").and_then(|value| value.parse().ok());
@@ -156,7 +156,7 @@ pub(super) fn translations(
 
 /// Calls that met the same regions of the same table.
 fn region_group(
-    fold: &mut Fold,
+    fold: &mut Fold<'_>,
     histories: &mut Histories<'_>,
     calls: &[PendingCall],
     mode: LastUsed,
@@ -199,7 +199,7 @@ fn region_group(
 /// Takes away the look-ups from `before` on that the queue's last-used region answers. A table has no
 /// generation; its changes stand for one.
 fn ask_the_queue(
-    fold: &mut Fold,
+    fold: &mut Fold<'_>,
     layout: &RegionLayout,
     call: &PendingCall,
     caches: &mut Caches<(u32, u64, u32)>,

@@ -156,9 +156,10 @@ impl Args {
         let kernel = KernelChoice::from_arguments(kernel, self.modules.as_deref())?;
         let mut whole = true;
         for needs_cpus in [false, true] {
-            let script = scenario::script(needs_cpus);
+            let exact = !needs_cpus && !self.no_exact;
+            let script = scenario::script(needs_cpus, exact);
             let mut request = Request::new(kernel.clone(), vec!["sh".into(), "-c".into(), script]);
-            if !needs_cpus && !self.no_exact {
+            if exact {
                 request = request.exact();
             }
             request.memslot = Some(memslot.to_owned());
