@@ -154,6 +154,20 @@ impl Axis {
         Self::new(Kind::Linear, 0.0, span * 1.04, ticks)
     }
 
+    /// An even axis from `low` to `high`, with room at both ends, labelled by `label`.
+    pub(crate) fn between(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
+        let span = high - low;
+        let span = if span.is_finite() && span > 0.0 { span } else { 1.0 };
+        let low = if low.is_finite() { low } else { 0.0 };
+        let step = round_step(span / 5.0);
+        let first = (low / step).floor();
+        let ticks = (0..12_u8)
+            .map(|place| (first + f64::from(place)) * step)
+            .map(|value| Tick { value, label: label(value), rank: 0 })
+            .collect();
+        Self::new(Kind::Linear, low - 0.05 * span, low + 1.05 * span, ticks)
+    }
+
     /// An even axis of whole numbers from 0 to `max`, with room at both ends.
     pub(crate) fn whole_numbers(max: u32) -> Self {
         let step = (0..10)
@@ -255,6 +269,12 @@ mod tests {
         assert_eq!(labels(&Axis::whole_numbers(9)), ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
         assert_eq!(labels(&Axis::whole_numbers(25)), ["0", "5", "10", "15", "20", "25"]);
         assert!(!Axis::even(f64::NAN, text::figure).ticks.is_empty());
+        let between = Axis::between(-4.0, 9.0, text::figure);
+        let shown: Vec<_> = between.ticks.iter().map(|tick| tick.label.as_str()).collect();
+        assert_eq!(shown, ["0", "5"]);
+        assert!(between.at(-4.0) > 0.0 && between.at(9.0) < 1.0);
+        assert!(!Axis::between(0.0, 0.0, text::figure).ticks.is_empty());
+        assert!(!Axis::between(f64::NAN, f64::INFINITY, text::figure).ticks.is_empty());
     }
 
     #[test]

@@ -78,7 +78,8 @@ pub(crate) fn of_sides(before: &[Run], after: &[Run]) -> Vec<String> {
         reasons.push(format!("machine: {} before, {} after", list(&machines[0]), list(&machines[1])));
     }
     for run in before.iter().chain(after).filter(|run| !run.meta.complete) {
-        reasons.push(format!("loss: {} was cut off, and what it lost is not known; record it again", run.name));
+        reasons
+            .push(format!("loss: {} was cut off, and what it lost is not known; record it again", run.name));
     }
     reasons
 }
@@ -89,7 +90,11 @@ pub(crate) fn of_probe(before: &[&ProbeRun], after: &[&ProbeRun]) -> Vec<String>
     let sides = [before, after];
     let attached = sides.map(|side| side.iter().map(|run| run.attached.as_str()).collect::<BTreeSet<_>>());
     if attached[0] != attached[1] {
-        reasons.push(format!("probes: attached by {} before, by {} after", list(&attached[0]), list(&attached[1])));
+        reasons.push(format!(
+            "probes: attached by {} before, by {} after",
+            list(&attached[0]),
+            list(&attached[1])
+        ));
     }
     let mixes = sides.map(mix);
     let classes: BTreeSet<&str> = mixes.iter().flat_map(|mix| mix.keys().copied()).collect();
@@ -108,7 +113,8 @@ pub(crate) fn of_probe(before: &[&ProbeRun], after: &[&ProbeRun]) -> Vec<String>
         reasons.push("layout: as many ranges before as after, but not the same ones".into());
     }
     let lost = sides.map(|side| side.iter().map(|run| lost(run)).fold(0.0, f64::max));
-    let means = sides.map(|side| side.iter().map(|run| lost_of(run)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)));
+    let means =
+        sides.map(|side| side.iter().map(|run| lost_of(run)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)));
     let [mean_before, mean_after] = means.map(|(lost, all)| lost as f64 / all.max(1) as f64);
     if lost.iter().any(|lost| *lost > LOST) || (mean_before - mean_after).abs() > LOST_DIFFERENCE {
         reasons.push(format!(
@@ -155,7 +161,8 @@ pub struct Setting {
 
 /// Module parameters that both sides have, with other values.
 pub(crate) fn settings(before: &[Run], after: &[Run]) -> Vec<Setting> {
-    let names: BTreeSet<&String> = before.iter().chain(after).flat_map(|run| run.meta.parameters.keys()).collect();
+    let names: BTreeSet<&String> =
+        before.iter().chain(after).flat_map(|run| run.meta.parameters.keys()).collect();
     let values = |side: &[Run], name: &String| {
         list(&side.iter().filter_map(|run| run.meta.parameters.get(name)).collect::<BTreeSet<_>>())
     };

@@ -1,8 +1,7 @@
 //! The A/A control: how often the same procedure finds something where nothing differs.
 
 use super::Options;
-use super::kind::Kind;
-use super::rows::Pair;
+use super::rows::{Drawn, Pair};
 use super::run::Observed;
 use super::verdict::{self, CHANGE, SIGNIFICANT, Verdict, judge};
 use crate::model::Probe;
@@ -35,7 +34,8 @@ pub struct Control {
 pub(crate) fn control(pairs: &[Pair<'_>], exact: bool, options: &Options) -> Control {
     let nothing = |words: &str| Control { words: words.to_owned(), ..Control::default() };
     if exact {
-        let words = "instructions are counted, so runs of one kernel do not differ and there is nothing to resample";
+        let words =
+            "instructions are counted, so runs of one kernel do not differ and there is nothing to resample";
         return Control { passed: true, ..nothing(words) };
     }
     let pairs: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.reasons.is_empty()).collect();
@@ -44,13 +44,9 @@ pub(crate) fn control(pairs: &[Pair<'_>], exact: bool, options: &Options) -> Con
     }
     let mut rng = SmallRng::seed_from_u64(SEED);
     // Figures of the same calls are drawn together, and so are all kinds of the same run.
-    let mut drawn: BTreeMap<(Probe, u64, Kind, usize), Vec<Vec<Observed>>> = BTreeMap::new();
-    let key = |pair: &Pair<'_>, place: usize| {
-        let figures = pair.figures();
-        (pair.probe, pair.size, pair.kind, if figures == 1 { 100 + place } else { figures })
-    };
+    let mut drawn: BTreeMap<Drawn, Vec<Vec<Observed>>> = BTreeMap::new();
     for (place, pair) in pairs.iter().enumerate() {
-        drawn.entry(key(pair, place)).or_insert_with(|| {
+        drawn.entry(pair.drawn_with(place)).or_insert_with(|| {
             let resample = |run: &&Observed| run.resample(REPLICATES, rng.random());
             let fixed = |values: Vec<Vec<f64>>| values.into_iter().map(Observed::fixed).collect();
             pair.before.iter().map(resample).map(fixed).collect()
@@ -72,7 +68,7 @@ pub(crate) fn control(pairs: &[Pair<'_>], exact: bool, options: &Options) -> Con
             .iter()
             .enumerate()
             .filter_map(|(place, pair)| {
-                let runs = drawn.get(&key(pair, place))?;
+                let runs = drawn.get(&pair.drawn_with(place))?;
                 let [before, after] = picks.get(&(pair.probe, pair.size))?;
                 let take = |picks: &[(usize, usize)]| {
                     picks.iter().filter_map(|(run, replicate)| runs.get(*run)?.get(*replicate)).collect()

@@ -52,9 +52,8 @@ pub enum Figure {
 pub const TESTED: [u32; 4] = [500, 900, 990, 999];
 
 /// The levels at which a run's latency is kept: those tested, and every twentieth for the shift function.
-pub const LEVELS: [u32; 21] = [
-    50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800, 850, 900, 950, 990, 999,
-];
+pub const LEVELS: [u32; 21] =
+    [50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800, 850, 900, 950, 990, 999];
 
 /// How many of [`LEVELS`] the shift function has.
 pub const SHIFT_LEVELS: usize = 19;

@@ -30,9 +30,12 @@ pub fn markdown(comparison: &Comparison) -> String {
     }
     let mut notes = comparison.notes.clone();
     notes.extend(legend(comparison).into_iter().map(|line| line.replace('*', "\\*")));
-    notes.extend(comparison.settings.iter().map(|setting| {
-        format!("`{}`: {} before, {} after", setting.name, setting.before, setting.after)
-    }));
+    notes.extend(
+        comparison
+            .settings
+            .iter()
+            .map(|setting| format!("`{}`: {} before, {} after", setting.name, setting.before, setting.after)),
+    );
     notes.extend(comparison.control.as_ref().map(control_words));
     if !notes.is_empty() {
         out.push('\n');

@@ -15,7 +15,7 @@ mod rows;
 mod run;
 mod shift;
 #[cfg(test)]
-mod simulate;
+pub(crate) mod simulate;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -32,6 +32,9 @@ pub use resample::{Basis, Interval, LEAST_RUNS};
 pub use rows::sized;
 pub use run::{KindRun, Observed, Pooled, ProbeRun, Run};
 pub use shift::{Level, Shift};
+#[cfg(test)]
+pub(crate) use simulate as simulated;
+pub(crate) use text::signed;
 pub use text::text;
 pub use verdict::{CHANGE, SIGNIFICANT, Verdict};
 
@@ -60,7 +63,8 @@ impl Default for Options {
 #[must_use]
 pub fn compare(before: &[Run], after: &[Run], options: &Options, progress: &dyn Fn(&str)) -> Comparison {
     let sides = [before, after];
-    let exact = sides.iter().all(|side| !side.is_empty() && side.iter().all(|run| Clock::of(run) == Clock::Exact));
+    let exact =
+        sides.iter().all(|side| !side.is_empty() && side.iter().all(|run| Clock::of(run) == Clock::Exact));
     let asked = |probe: Probe| options.probes.is_empty() || options.probes.contains(&probe);
     let strata: Vec<Stratum<'_>> =
         rows::strata(before, after).into_iter().filter(|stratum| asked(stratum.probe)).collect();

@@ -2,9 +2,9 @@
 
 use super::comparable::{Clock, Setting};
 use super::control::Control;
-use super::kind::{Figure, Kind, Unit};
+use super::kind::{Figure, Unit};
 use super::resample::{Basis, Interval, Resampled};
-use super::rows::{Pair, sized};
+use super::rows::{Drawn, Pair, sized};
 use super::run::Run;
 use super::shift::Shift;
 use super::verdict::{Judged, Verdict, relative};
@@ -181,7 +181,8 @@ impl Comparison {
     /// The probes and sizes compared, in order.
     #[must_use]
     pub fn strata(&self) -> Vec<(Probe, u64)> {
-        let mut strata: Vec<(Probe, u64)> = self.comparisons.iter().map(|row| (row.probe, row.size)).collect();
+        let mut strata: Vec<(Probe, u64)> =
+            self.comparisons.iter().map(|row| (row.probe, row.size)).collect();
         strata.dedup();
         strata
     }
@@ -231,23 +232,17 @@ impl RunSummary {
 }
 
 /// Rows of the judged pairs, with intervals.
-pub(crate) fn rows(
-    pairs: &[Pair<'_>],
-    judged: &[Judged],
-    exact: bool,
-    progress: &dyn Fn(&str),
-) -> Vec<Row> {
-    let mut drawn: Option<((Probe, u64, Kind, usize), Resampled)> = None;
+pub(crate) fn rows(pairs: &[Pair<'_>], judged: &[Judged], exact: bool, progress: &dyn Fn(&str)) -> Vec<Row> {
+    let mut drawn: Option<(Drawn, Resampled)> = None;
     let mut rows = Vec::with_capacity(pairs.len());
     for (place, (pair, judged)) in pairs.iter().zip(judged).enumerate() {
         let draws = !judged.exact && !pair.before.is_empty() && !pair.after.is_empty();
         if draws {
             // Quantiles of the same calls are drawn together.
-            let key = (pair.probe, pair.size, pair.kind, pair.figures());
-            let key = if pair.figures() == 1 { (key.0, key.1, key.2, 100 + place) } else { key };
+            let key = pair.drawn_with(place);
             if drawn.as_ref().is_none_or(|(known, _)| *known != key) {
                 progress(&format!("{}, {}: intervals", pair.probe.name(), pair.kind.name()));
-                let resampled = Resampled::new(&pair.before, &pair.after, pair.figures(), place as u64);
+                let resampled = Resampled::new(&pair.before, &pair.after, &pair.places(), place as u64);
                 drawn = Some((key, resampled));
             }
         }
@@ -261,7 +256,7 @@ fn row(pair: &Pair<'_>, judged: &Judged, exact: bool, drawn: Option<&Resampled>)
     let interval = |value: Option<f64>, of: &dyn Fn(&[f64; 3]) -> f64| {
         let value = value?;
         Some(drawn.map_or(Interval { value, low: value, high: value }, |drawn| {
-            drawn.interval(pair.place(), value, of)
+            drawn.interval(pair.index(), value, of)
         }))
     };
     let [before, after] = values.clone().map(|mut values| median(&mut values));

@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 /// Draws of runs.
-const DRAWS: usize = 2000;
+const DRAWS: usize = 1000;
 /// Resamples of each run's blocks, from which the draws take one.
 const REPLICATES: usize = 100;
 /// With fewer runs on a side, drawing them tells nothing of how runs scatter.
@@ -39,8 +39,8 @@ pub(crate) struct Resampled {
 }
 
 impl Resampled {
-    /// Draws the first `figures` figures of the sides, which must all have them; the same seed draws the same.
-    pub(crate) fn new(before: &[&Observed], after: &[&Observed], figures: usize, seed: u64) -> Self {
+    /// Draws the figures at some places of the runs' values together; the same seed draws the same.
+    pub(crate) fn new(before: &[&Observed], after: &[&Observed], places: &[usize], seed: u64) -> Self {
         let mut rng = SmallRng::seed_from_u64(seed);
         let mut replicates = |side: &[&Observed]| -> Vec<Vec<Vec<f64>>> {
             side.iter().map(|run| run.resample(REPLICATES, rng.random())).collect()
@@ -48,13 +48,13 @@ impl Resampled {
         let (before, after) = (replicates(before), replicates(after));
         let runs = before.len().min(after.len());
         let basis = if runs < LEAST_RUNS { Basis::WithinRuns } else { Basis::Runs };
-        let mut draws = vec![Vec::with_capacity(DRAWS); figures];
+        let mut draws = vec![Vec::with_capacity(DRAWS); places.len()];
         for _ in 0..DRAWS {
             let sides = [pick(&before, basis, &mut rng), pick(&after, basis, &mut rng)];
-            for (figure, draws) in draws.iter_mut().enumerate() {
-                let [earlier, later] = sides.each_ref().map(|side| {
-                    side.iter().filter_map(|run| run.get(figure).copied()).collect::<Vec<f64>>()
-                });
+            for (place, draws) in places.iter().zip(&mut draws) {
+                let [earlier, later] = sides
+                    .each_ref()
+                    .map(|side| side.iter().filter_map(|run| run.get(*place).copied()).collect::<Vec<f64>>());
                 if let Some(shift) = hodges_lehmann(&earlier, &later) {
                     let centre = |mut values: Vec<f64>| median(&mut values).unwrap_or(f64::NAN);
                     draws.push([centre(earlier), centre(later), shift]);

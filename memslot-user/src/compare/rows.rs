@@ -1,7 +1,7 @@
 //! Which figures of the two sides stand against each other.
 
 use super::comparable;
-use super::kind::{Figure, Kind, LEVELS, TESTED, calls_needed, place};
+use super::kind::{Figure, Kind, TESTED, calls_needed, place};
 use super::run::{KindRun, Observed, ProbeRun, Run};
 use crate::digest::Group;
 use crate::model::Probe;
@@ -20,7 +20,21 @@ pub(crate) struct Pair<'a> {
     pub(crate) reasons: Vec<String>,
 }
 
+/// What is drawn together: all quantiles of the same calls, or a single figure.
+pub(crate) type Drawn = (Probe, u64, Kind, Option<usize>);
+
 impl Pair<'_> {
+    /// What is drawn together with this pair, which stands at a place among all.
+    pub(crate) fn drawn_with(&self, place: usize) -> Drawn {
+        let alone = !matches!(self.figure, Figure::Quantile(_));
+        (self.probe, self.size, self.kind, alone.then_some(place))
+    }
+
+    /// Which of the values drawn together it is.
+    pub(crate) fn index(&self) -> usize {
+        self.places().iter().position(|place| *place == self.place()).unwrap_or(0)
+    }
+
     /// Which of a run's values it is.
     pub(crate) fn place(&self) -> usize {
         match self.figure {
@@ -29,9 +43,9 @@ impl Pair<'_> {
         }
     }
 
-    /// How many values are drawn together.
-    pub(crate) fn figures(&self) -> usize {
-        if matches!(self.figure, Figure::Quantile(_)) { LEVELS.len() } else { 1 }
+    /// Places of the values that are drawn together, this one's among them.
+    pub(crate) fn places(&self) -> Vec<usize> {
+        if matches!(self.figure, Figure::Quantile(_)) { TESTED.map(place).into() } else { vec![0] }
     }
 
     /// The figure of each run of a side.
@@ -57,10 +71,7 @@ pub(crate) fn strata<'a>(before: &'a [Run], after: &'a [Run]) -> Vec<Stratum<'a>
             found.entry((*probe, run.size)).or_default()[side].push(run);
         }
     }
-    found
-        .into_iter()
-        .map(|((probe, size), [before, after])| Stratum { probe, size, before, after })
-        .collect()
+    found.into_iter().map(|((probe, size), [before, after])| Stratum { probe, size, before, after }).collect()
 }
 
 impl<'a> Stratum<'a> {
@@ -120,7 +131,10 @@ impl<'a> Stratum<'a> {
                     [had, _] if had != enough[1] && level == 500 => {
                         let side = if had { "after" } else { "before" };
                         if reasons.is_empty() {
-                            reasons.push(format!("calls: fewer than {} of the kind in a run {side}", calls_needed(level)));
+                            reasons.push(format!(
+                                "calls: fewer than {} of the kind in a run {side}",
+                                calls_needed(level)
+                            ));
                         }
                     }
                     _ => continue,
@@ -134,7 +148,8 @@ impl<'a> Stratum<'a> {
         let figures: [(Figure, fn(&ProbeRun) -> Option<&Observed>); 2] =
             [(Figure::SearchLength, |run| run.search.as_ref()), (Figure::Share, |run| run.share.as_ref())];
         for (figure, of) in figures {
-            let [before, after] = [&self.before, &self.after].map(|side| side.iter().filter_map(|run| of(run)).collect::<Vec<_>>());
+            let [before, after] = [&self.before, &self.after]
+                .map(|side| side.iter().filter_map(|run| of(run)).collect::<Vec<_>>());
             if !before.is_empty() && !after.is_empty() {
                 pairs.push(pair(Kind::All(self.probe), figure, before, after, reasons.clone()));
             }

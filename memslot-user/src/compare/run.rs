@@ -2,7 +2,9 @@
 
 use super::kind::{Kind, LEVELS};
 use crate::digest::{Digest, Group};
-use crate::model::{Class, Fault, PleExit, Probe, RegionChange, RegionChangeKind, SlotChange, SlotChangeKind, Translation};
+use crate::model::{
+    Class, Fault, PleExit, Probe, RegionChange, RegionChangeKind, SlotChange, SlotChangeKind, Translation,
+};
 use crate::recording::Meta;
 use crate::replay::Lengths;
 use crate::report::summary::{Lost, attach_kind};
@@ -190,7 +192,11 @@ impl Builder {
 
     fn add_time(&mut self, probe: Probe, (owner, thread): (u32, u32), time: u64, latency: u64) {
         let end = time.saturating_add(latency);
-        let thread = self.threads.entry((probe, owner, thread)).or_insert(Thread { first: time, last: end, inside: 0 });
+        let thread = self.threads.entry((probe, owner, thread)).or_insert(Thread {
+            first: time,
+            last: end,
+            inside: 0,
+        });
         thread.first = thread.first.min(time);
         thread.last = thread.last.max(end);
         thread.inside = thread.inside.saturating_add(latency);
@@ -199,7 +205,8 @@ impl Builder {
 
     /// The run; what charts need of its single values goes to `pooled`. `cut_off`: a table ended early.
     pub(crate) fn finish(mut self, name: String, cut_off: bool, pooled: &mut Pooled) -> Run {
-        let probes = Probe::ALL.into_iter().filter_map(|probe| Some((probe, self.probe(probe, pooled)?))).collect();
+        let probes =
+            Probe::ALL.into_iter().filter_map(|probe| Some((probe, self.probe(probe, pooled)?))).collect();
         let mut meta = std::mem::take(&mut self.digest.meta);
         meta.complete &= !cut_off;
         Run { name, meta, probes }
@@ -222,7 +229,10 @@ impl Builder {
         if probe == Probe::PageFault {
             let mut ram = Sample::default();
             let groups = [Group::LastUsed, Group::Searched, Group::Unfollowed];
-            groups.iter().filter_map(|group| figures.by_group.get(group)).for_each(|sample| ram.merge(sample));
+            groups
+                .iter()
+                .filter_map(|group| figures.by_group.get(group))
+                .for_each(|sample| ram.merge(sample));
             samples.insert(Kind::Ram, ram);
         }
         for (kind, sample) in &samples {
@@ -242,7 +252,8 @@ impl Builder {
         });
         let inside: f64 = threads.iter().map(|thread| thread.inside as f64).sum();
         let span: f64 = threads.iter().map(|thread| (thread.last - thread.first) as f64).sum();
-        let mean = |value: f64, blocks: Blocks<Sum>| Observed { values: vec![value], source: Source::Mean(blocks) };
+        let mean =
+            |value: f64, blocks: Blocks<Sum>| Observed { values: vec![value], source: Source::Mean(blocks) };
         Some(ProbeRun {
             size,
             layout: match probe {
@@ -254,7 +265,12 @@ impl Builder {
             entries: account.entries,
             calls,
             lost: Lost::new(&account, calls).total,
-            mix: self.mix.iter().filter(|(key, _)| key.0 == probe).map(|(key, count)| (key.1, *count)).collect(),
+            mix: self
+                .mix
+                .iter()
+                .filter(|(key, _)| key.0 == probe)
+                .map(|(key, count)| (key.1, *count))
+                .collect(),
             kinds: kinds.collect(),
             search: self.search.remove(&probe).and_then(|blocks| Some(mean(blocks.mean()?, blocks))),
             share: self.time.remove(&probe).filter(|_| span > 0.0).map(|blocks| mean(inside / span, blocks)),

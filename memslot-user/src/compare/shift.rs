@@ -52,12 +52,15 @@ pub(crate) fn shifts(
     exact: bool,
     progress: &dyn Fn(&str),
 ) -> Vec<Shift> {
-    let medians =
-        pairs.iter().enumerate().filter(|(_, pair)| pair.figure == Figure::Quantile(500) && pair.reasons.is_empty());
+    let medians = pairs
+        .iter()
+        .enumerate()
+        .filter(|(_, pair)| pair.figure == Figure::Quantile(500) && pair.reasons.is_empty());
     medians
         .filter_map(|(place, pair)| {
             let stratum = strata.iter().find(|one| (one.probe, one.size) == (pair.probe, pair.size))?;
-            let enough = (0..2).all(|side| stratum.kind_runs(side, pair.kind).iter().all(|run| run.calls >= CALLS));
+            let enough =
+                (0..2).all(|side| stratum.kind_runs(side, pair.kind).iter().all(|run| run.calls >= CALLS));
             if !enough {
                 return None;
             }
@@ -94,7 +97,8 @@ fn levels(pair: &Pair<'_>, exact: bool, seed: u64) -> Option<Vec<Level>> {
     if exact {
         return Some(levels);
     }
-    let drawn = Resampled::new(&pair.before, &pair.after, SHIFT_LEVELS, seed);
+    let places: Vec<usize> = (0..SHIFT_LEVELS).collect();
+    let drawn = Resampled::new(&pair.before, &pair.after, &places, seed);
     let off: Vec<Vec<f64>> = drawn
         .draws
         .iter()

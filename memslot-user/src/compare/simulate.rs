@@ -30,8 +30,10 @@ impl Default for World {
     }
 }
 
-fn normal(rng: &mut SmallRng) -> f64 {
-    (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0
+/// A standard normal value, by Box and Muller.
+pub(crate) fn normal(rng: &mut SmallRng) -> f64 {
+    let (one, other) = (1.0 - rng.random::<f64>(), rng.random::<f64>());
+    (-2.0 * one.ln()).sqrt() * (2.0 * std::f64::consts::PI * other).cos()
 }
 
 pub(crate) fn meta(world: World, boot: u64, faults: u64) -> Meta {
@@ -81,7 +83,8 @@ pub(crate) fn run(world: World, seed: u64, pooled: &mut Pooled) -> Run {
         // Neighbours are alike: an autoregressive process with a memory of about ten events.
         slow = 0.9 * slow + 0.05 * normal(&mut rng);
         let tail = if rng.random_bool(0.02) { 0.3 * rng.random::<f64>().max(1e-4).powf(-0.7) } else { 0.0 };
-        let chance = if world.exact { 1.0 } else { boot * (slow + 0.05 * normal(&mut rng)).exp() * (1.0 + tail) };
+        let chance =
+            if world.exact { 1.0 } else { boot * (slow + 0.05 * normal(&mut rng)).exp() * (1.0 + tail) };
         let base = 2000.0 + 90.0 * f64::from(visited);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive time")]
         let latency = (base * world.factor * chance) as u64;
@@ -110,4 +113,18 @@ pub(crate) fn run(world: World, seed: u64, pooled: &mut Pooled) -> Run {
 /// Runs with the seeds from `first` on.
 pub(crate) fn side(world: World, first: u64, count: u64) -> Vec<Run> {
     (first..first + count).map(|seed| run(world, seed, &mut Pooled::default())).collect()
+}
+
+/// Sides of which the later is slower by a tenth, with so many runs at each number of slots.
+pub(crate) fn slower(slots: &[i32], runs: u64) -> ((Vec<Run>, Pooled), (Vec<Run>, Pooled)) {
+    let side = |factor, first: u64| {
+        let mut pooled = Pooled::default();
+        let mut all = Vec::new();
+        for slots in slots {
+            let world = World { slots: *slots, factor, ..World::default() };
+            all.extend((first..first + runs).map(|seed| run(world, seed, &mut pooled)));
+        }
+        (all, pooled)
+    };
+    (side(1.0, 1), side(1.1, 100))
 }

@@ -14,7 +14,8 @@ pub fn text(comparison: &Comparison) -> String {
     for (probe, size) in comparison.strata() {
         let rows: Vec<&Row> =
             comparison.comparisons.iter().filter(|row| (row.probe, row.size) == (probe, size)).collect();
-        let heading = rows.first().map(|row| format!("{} ({})", row.stratum(), runs(row))).unwrap_or_default();
+        let heading =
+            rows.first().map(|row| format!("{} ({})", row.stratum(), runs(row))).unwrap_or_default();
         let mut table = table(&["kind", "figure"], &["before", "after", "change", "p", "effect", "verdict"]);
         if let Some(column) = table.column_mut(7) {
             column.set_cell_alignment(comfy_table::CellAlignment::Left);
@@ -92,7 +93,7 @@ fn value(value: f64, unit: Unit) -> String {
         Unit::Ns => time(value),
         Unit::Instructions => instructions(value),
         Unit::Nodes => figure(value),
-        Unit::Share => share(value),
+        Unit::Share => format!("{} %", figure(value * 100.0)),
     }
 }
 
@@ -100,7 +101,11 @@ fn value(value: f64, unit: Unit) -> String {
 fn instructions(value: f64) -> String {
     let whole = format!("{:.0}", value.abs());
     let digits = whole.parse().map_or(whole, count);
-    let half = if value.fract() == 0.0 { String::new() } else { format!("{:.1}", value.fract().abs())[1..].to_owned() };
+    let half = if value.fract() == 0.0 {
+        String::new()
+    } else {
+        format!("{:.1}", value.fract().abs())[1..].to_owned()
+    };
     format!("{}{digits}{half} instr", if value < 0.0 { "-" } else { "" })
 }
 
@@ -111,29 +116,40 @@ fn estimate(estimate: Interval, row: &Row) -> String {
     }
     // As in benchstat: the farther end, as a share.
     let reach = (estimate.high - estimate.value).max(estimate.value - estimate.low) / estimate.value;
-    format!("{text} ± {:.0}%{}", (reach * 100.0).ceil(), mark(row))
+    format!("{text} ± {:.0} %{}", (reach * 100.0).ceil(), mark(row))
 }
 
 fn mark(row: &Row) -> &'static str {
     if row.intervals == Basis::WithinRuns { " *" } else { "" }
 }
 
-pub(super) fn signed(change: f64) -> String {
+/// A relative change in per cent, with its sign and without the unit.
+pub(crate) fn signed(change: f64) -> String {
     let percent = change * 100.0;
-    let digits = if percent.abs() >= 99.95 { 0 } else if percent.abs() < 0.995 { 2 } else { 1 };
+    let digits = if percent.abs() >= 99.95 {
+        0
+    } else if percent.abs() < 0.995 {
+        2
+    } else {
+        1
+    };
     let text = format!("{percent:+.digits$}");
-    if text.trim_matches(['+', '-', '0', '.']).is_empty() { "0%".into() } else { text + "%" }
+    if text.trim_matches(['+', '-', '0', '.']).is_empty() { "0".into() } else { text }
 }
 
 fn change(change: Interval, row: &Row) -> String {
     if row.intervals == Basis::Exact {
-        return signed(change.value);
+        return signed(change.value) + " %";
     }
-    format!("{} ({} … {}){}", signed(change.value), signed(change.low), signed(change.high), mark(row))
+    format!("{} % ({} … {}){}", signed(change.value), signed(change.low), signed(change.high), mark(row))
 }
 
 fn p(p: f64) -> String {
-    if p < 0.0001 { "<0.0001".into() } else { format!("{p:.4}") }
+    match p {
+        small if small < 0.0001 => "<0.0001".into(),
+        large if large > 0.9999 => "1".into(),
+        p => format!("{p:.4}"),
+    }
 }
 
 fn verdict(row: &Row) -> String {
@@ -202,7 +218,12 @@ pub(super) fn conclusion(comparison: &Comparison) -> Vec<String> {
     for verdict in [Verdict::Slower, Verdict::Faster] {
         for row in comparison.comparisons.iter().filter(|row| row.verdict == verdict) {
             let by = row.change.map_or_else(|| "from 0".into(), |change| change_words(change, row));
-            lines.push(format!("{verdict}: {}, {}, {}: {by}", row.stratum(), row.kind_name, figure_name(row)));
+            lines.push(format!(
+                "{verdict}: {}, {}, {}: {by}",
+                row.stratum(),
+                row.kind_name,
+                figure_name(row)
+            ));
         }
     }
     let mut reasons: Vec<String> = Vec::new();
@@ -234,13 +255,18 @@ pub(super) fn conclusion(comparison: &Comparison) -> Vec<String> {
 }
 
 fn change_words(change: Interval, row: &Row) -> String {
-    let difference = row.difference.map(|difference| value(difference.value, row.unit)).unwrap_or_default();
+    let difference = row.difference.map(|difference| match row.unit {
+        Unit::Share => format!("{} percentage points", figure(difference.value * 100.0)),
+        Unit::Nodes => format!("{} nodes", figure(difference.value)),
+        unit => value(difference.value, unit),
+    });
+    let difference = difference.unwrap_or_default();
     let sign = if change.value > 0.0 { "+" } else { "" };
     if row.intervals == Basis::Exact {
-        return format!("{} ({sign}{difference}, exact)", signed(change.value));
+        return format!("{} % ({sign}{difference}, exact)", signed(change.value));
     }
     format!(
-        "{} ({sign}{difference}; 95 % interval {} … {})",
+        "{} % ({sign}{difference}; 95 % interval {} … {} %)",
         signed(change.value),
         signed(change.low),
         signed(change.high)

@@ -33,12 +33,9 @@ pub fn deviation(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::simulated::normal;
+    use rand::SeedableRng;
     use rand::rngs::SmallRng;
-    use rand::{Rng, SeedableRng};
-
-    fn normal(rng: &mut SmallRng) -> f64 {
-        (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0
-    }
 
     #[test]
     fn independent_points_need_sidaks_factor_and_equal_ones_a_single_points() {

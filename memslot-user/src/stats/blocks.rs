@@ -175,7 +175,8 @@ impl Blocks<Histogram> {
                 block
             })
             .collect();
-        let mut values: Vec<u32> = blocks.iter().flat_map(|block| block.bins.iter().map(|bin| bin.0)).collect();
+        let mut values: Vec<u32> =
+            blocks.iter().flat_map(|block| block.bins.iter().map(|bin| bin.0)).collect();
         values.sort_unstable();
         values.dedup();
         let mut entries = Vec::new();
@@ -302,7 +303,10 @@ mod tests {
     fn blocks_are_equal_and_their_number_is_bounded() {
         for events in [1_u64, 63, 64, 65, 1000, 100_000] {
             let blocks = of(0..events);
-            assert!(blocks.blocks.len() <= BLOCKS && (blocks.blocks.len() > BLOCKS / 2 || events < 64), "{events}");
+            assert!(
+                blocks.blocks.len() <= BLOCKS && (blocks.blocks.len() > BLOCKS / 2 || events < 64),
+                "{events}"
+            );
             let counts: Vec<u64> = blocks
                 .blocks
                 .into_iter()
@@ -313,7 +317,10 @@ mod tests {
                 .collect();
             assert_eq!(counts.iter().sum::<u64>(), events);
             let (last, whole) = counts.split_last().unwrap();
-            assert!(whole.iter().all(|count| *count == blocks.length) && *last <= blocks.length, "{counts:?}");
+            assert!(
+                whole.iter().all(|count| *count == blocks.length) && *last <= blocks.length,
+                "{counts:?}"
+            );
         }
         assert!(of([]).quantiles(&[500])[0].is_nan());
     }

@@ -94,9 +94,14 @@ mod tests {
     #[test]
     fn students_t_is_that_of_the_tables() {
         // R: qt(.975, c(1, 2, 4, 9, 19, 30)).
-        for (freedom, expected) in
-            [(1, 12.706_205), (2, 4.302_653), (4, 2.776_445), (9, 2.262_157), (19, 2.093_024), (30, 2.042_272)]
-        {
+        for (freedom, expected) in [
+            (1, 12.706_205),
+            (2, 4.302_653),
+            (4, 2.776_445),
+            (9, 2.262_157),
+            (19, 2.093_024),
+            (30, 2.042_272),
+        ] {
             assert!((t_two_sided_95(freedom) - expected).abs() < 1e-6, "{freedom}");
         }
     }
@@ -104,7 +109,9 @@ mod tests {
     #[test]
     fn the_expanded_tail_is_that_of_the_formula() {
         // R: pnorm(-sqrt(n/(n-1)) * qt(.975, n-1)).
-        for (count, expected) in [(3, 6.834_137e-8), (5, 9.541_006e-4), (10, 8.550_639e-3), (20, 1.588_083e-2)] {
+        for (count, expected) in
+            [(3, 6.834_137e-8), (5, 9.541_006e-4), (10, 8.550_639e-3), (20, 1.588_083e-2)]
+        {
             assert!((expanded_tail(count) / expected - 1.0).abs() < 1e-5, "{count}");
         }
         assert_eq!((expanded_tail(0), expanded_tail(1)), (0.0, 0.0));

@@ -74,7 +74,8 @@ fn approximate(ranks: &[usize], chosen: usize, off: usize) -> f64 {
     let (one, total) = (chosen as f64, ranks.len() as f64);
     let mut sorted = ranks.to_vec();
     sorted.sort_unstable();
-    let ties: f64 = sorted.chunk_by(|a, b| a == b).map(|tie| (tie.len() as f64).powi(3) - tie.len() as f64).sum();
+    let ties: f64 =
+        sorted.chunk_by(|a, b| a == b).map(|tie| (tie.len() as f64).powi(3) - tie.len() as f64).sum();
     let variance = one * (total - one) / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)));
     if variance <= 0.0 {
         return 1.0;
