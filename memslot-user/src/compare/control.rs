@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 const REPLICATES: usize = 100;
 const SEED: u64 = 0xaa;
 
+/// Runs and replicates drawn for each side.
+type Picks = [Vec<(usize, usize)>; 2];
+
 /// What comparing the before runs with themselves gave.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Control {
@@ -55,7 +58,7 @@ pub(crate) fn control(pairs: &[Pair<'_>], exact: bool, options: &Options) -> Con
     let mut found = Control { comparisons: options.control, ..Control::default() };
     let mut feasible = false;
     for _ in 0..options.control {
-        let mut picks: BTreeMap<(Probe, u64), [Vec<(usize, usize)>; 2]> = BTreeMap::new();
+        let mut picks: BTreeMap<(Probe, u64), Picks> = BTreeMap::new();
         for pair in &pairs {
             picks.entry((pair.probe, pair.size)).or_insert_with(|| {
                 [pair.before.len(), pair.after.len()].map(|runs| {

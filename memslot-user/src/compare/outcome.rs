@@ -189,6 +189,16 @@ impl Comparison {
 }
 
 impl Row {
+    /// A change whose interval holds 0 is none: rank test and interval must agree.
+    fn doubt(&mut self) {
+        let called = matches!(self.verdict, Verdict::Slower | Verdict::Faster);
+        let holds = self.difference.is_some_and(|difference| difference.low <= 0.0 && difference.high >= 0.0);
+        if called && holds && self.intervals == Basis::Runs {
+            self.verdict = Verdict::NoDifference;
+            "significant by ranks, but the interval holds 0".clone_into(&mut self.words);
+        }
+    }
+
     /// `page_fault, 53 slots`
     #[must_use]
     pub fn stratum(&self) -> String {
@@ -246,7 +256,9 @@ pub(crate) fn rows(pairs: &[Pair<'_>], judged: &[Judged], exact: bool, progress:
                 drawn = Some((key, resampled));
             }
         }
-        rows.push(row(pair, judged, exact, drawn.as_ref().map(|drawn| &drawn.1).filter(|_| draws)));
+        let mut row = row(pair, judged, exact, drawn.as_ref().map(|drawn| &drawn.1).filter(|_| draws));
+        row.doubt();
+        rows.push(row);
     }
     rows
 }

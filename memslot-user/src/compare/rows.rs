@@ -54,6 +54,9 @@ impl Pair<'_> {
     }
 }
 
+/// A figure of all calls of a probe, where it has it.
+type Of = fn(&ProbeRun) -> Option<&Observed>;
+
 /// One probe at one number of slots, regions or vCPUs.
 #[derive(Clone, Debug)]
 pub(crate) struct Stratum<'a> {
@@ -145,7 +148,7 @@ impl<'a> Stratum<'a> {
         if pairs.is_empty() {
             return pairs;
         }
-        let figures: [(Figure, fn(&ProbeRun) -> Option<&Observed>); 2] =
+        let figures: [(Figure, Of); 2] =
             [(Figure::SearchLength, |run| run.search.as_ref()), (Figure::Share, |run| run.share.as_ref())];
         for (figure, of) in figures {
             let [before, after] = [&self.before, &self.after]
