@@ -207,7 +207,7 @@ fn recordings(out: &Path, side: &str) -> Result<Vec<PathBuf>> {
         let boot = entry.with_context(context)?.path();
         let name = boot.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let number = name.strip_prefix(side).and_then(|rest| rest.strip_prefix('-'));
-        if !boot.is_dir() || !number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+        if !boot.is_dir() || number.is_none_or(|number| number.parse::<u32>().is_err()) {
             continue;
         }
         for entry in fs::read_dir(&boot).with_context(context)? {
