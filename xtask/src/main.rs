@@ -3,7 +3,6 @@
 mod bench;
 mod build;
 mod command;
-mod compare;
 mod interrupt;
 mod lab;
 mod paths;
@@ -30,7 +29,6 @@ enum Command {
     Build(build::Args),
     Lab(lab::cli::Args),
     Run(run::Args),
-    Compare(compare::Args),
     Test(test::Args),
     Bench(bench::Args),
 }
@@ -41,7 +39,6 @@ fn main() -> ExitCode {
         Command::Build(args) => args.run(),
         Command::Lab(args) => args.run(),
         Command::Run(args) => args.run(),
-        Command::Compare(args) => args.run(),
         Command::Test(args) => args.run(),
         Command::Bench(args) => args.run(),
     };

@@ -13,7 +13,6 @@ pub(crate) mod selftest;
 pub(crate) use accel::Accelerator;
 pub(crate) use initramfs::{Module, is_static};
 pub(crate) use kernel::{Kernel, KernelChoice, Series};
-pub(crate) use modules::module_name;
 pub(crate) use outcome::Failure;
 pub(crate) use qemu::PROGRAM as QEMU;
 

@@ -1,7 +1,7 @@
 //! `cargo xtask run`: the main job, from nothing to charts.
 
 mod live;
-pub(crate) mod scenario;
+mod scenario;
 
 use crate::{
     build,
@@ -156,8 +156,7 @@ impl Args {
         let kernel = KernelChoice::from_arguments(kernel, self.modules.as_deref())?;
         let mut whole = true;
         for needs_cpus in [false, true] {
-            let chosen = SCENARIOS.iter().filter(|scenario| scenario.needs_cpus() == needs_cpus);
-            let script = scenario::script(chosen);
+            let script = scenario::script(needs_cpus);
             let mut request = Request::new(kernel.clone(), vec!["sh".into(), "-c".into(), script]);
             if !needs_cpus && !self.no_exact {
                 request = request.exact();

@@ -4,11 +4,11 @@ use crate::command::Tool;
 use std::fmt::Write as _;
 
 /// A workload and the name of its recording.
-pub(crate) struct Scenario {
+pub(super) struct Scenario {
     /// Label and folder name.
-    pub(crate) label: &'static str,
+    pub(super) label: &'static str,
     /// What is going on, for the progress line.
-    pub(crate) what: &'static str,
+    pub(super) what: &'static str,
     /// The probe that it is about; the few events of the others would say nothing.
     probe: &'static str,
     /// Arguments of `memslot workload`.
@@ -16,7 +16,7 @@ pub(crate) struct Scenario {
 }
 
 /// Slots and regions at 3, 53 and 509; vCPUs that spin alone and four to a CPU.
-pub(crate) const SCENARIOS: &[Scenario] = &[
+pub(super) const SCENARIOS: &[Scenario] = &[
     scenario(
         "page_fault",
         "slots-3",
@@ -62,13 +62,8 @@ const fn scenario(
 }
 
 impl Scenario {
-    /// PLE exits take vCPUs that run at the same time.
-    pub(crate) fn needs_cpus(&self) -> bool {
-        self.probe == "ple"
-    }
-
     /// The command that records it on this host.
-    pub(crate) fn record(&self, memslot: &str, folder: &str) -> Tool {
+    pub(super) fn record(&self, memslot: &str, folder: &str) -> Tool {
         let output = format!("{folder}/{}", self.label);
         Tool::new(memslot)
             .args(["record", "--probe", self.probe, "--output", &output, "--label", self.label])
@@ -77,10 +72,11 @@ impl Scenario {
     }
 }
 
-/// The shell script that records scenarios in the lab; its exit code is the worst of theirs.
-pub(crate) fn script<'a>(scenarios: impl Iterator<Item = &'a Scenario>) -> String {
+/// The shell script that records, in the lab, the scenarios that need several CPUs, or those that do not; its exit code
+/// is the worst of theirs.
+pub(super) fn script(needs_cpus: bool) -> String {
     let mut script = String::from("worst=0\ncd \"$LAB_OUT\" || exit 2\n");
-    for scenario in scenarios {
+    for scenario in SCENARIOS.iter().filter(|scenario| (scenario.probe == "ple") == needs_cpus) {
         let command = scenario.record("memslot", ".").command_line();
         let _ = writeln!(
             script,
@@ -101,7 +97,7 @@ mod tests {
     fn every_scenario_has_a_recording_of_its_own_and_a_line_in_the_script() {
         let labels: BTreeSet<_> = SCENARIOS.iter().map(|scenario| scenario.label).collect();
         assert_eq!(labels.len(), SCENARIOS.len());
-        let script = script(SCENARIOS.iter());
+        let script = script(false) + &script(true);
         for scenario in SCENARIOS {
             let line = format!("--label {} -- memslot workload {} >", scenario.label, scenario.arguments);
             assert_eq!(script.matches(&line).count(), 1, "{line} in\n{script}");
