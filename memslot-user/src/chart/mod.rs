@@ -3,6 +3,7 @@
 //! embedded, and no display is asked for.
 
 mod canvas;
+pub mod compare;
 mod draw;
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -158,9 +158,15 @@ impl Axis {
     pub(crate) fn signed(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
         let finite = |value: f64| if value.is_finite() { value.clamp(-1e300, 1e300) } else { 0.0 };
         let (low, high) = (finite(low).min(0.0), finite(high).max(0.0));
-        let (low, high) = if high - low > 0.0 { (low, high) } else { (-1.0, 1.0) };
+        if high > low { Self::between(low, high, label) } else { Self::between(-1.0, 1.0, label) }
+    }
+
+    /// An even axis from `low` to `high`, with room at both ends, labelled by `label`.
+    pub(crate) fn between(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
         let span = high - low;
-        let (low, high) = (low - span * 0.05, high + span * 0.05);
+        let span = if span.is_finite() && span > 0.0 { span } else { 1.0 };
+        let low = if low.is_finite() { low } else { 0.0 };
+        let (low, high) = (low - span * 0.05, low + span * 1.05);
         let step = round_step(span / 5.0);
         let first = (low / step).ceil();
         let ticks = (0..16_u8)
@@ -272,6 +278,12 @@ mod tests {
         assert_eq!(labels(&Axis::whole_numbers(9)), ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
         assert_eq!(labels(&Axis::whole_numbers(25)), ["0", "5", "10", "15", "20", "25"]);
         assert!(!Axis::even(f64::NAN, text::figure).ticks.is_empty());
+        let between = Axis::between(-4.0, 9.0, text::figure);
+        let shown: Vec<_> = between.ticks.iter().map(|tick| tick.label.as_str()).collect();
+        assert_eq!(shown, ["0", "5"]);
+        assert!(between.at(-4.0) > 0.0 && between.at(9.0) < 1.0);
+        assert!(!Axis::between(0.0, 0.0, text::figure).ticks.is_empty());
+        assert!(!Axis::between(f64::NAN, f64::INFINITY, text::figure).ticks.is_empty());
     }
 
     #[test]
