@@ -78,21 +78,31 @@ static __always_inline void *first_behind(const struct span *range, u64 last)
 	return range->start <= last ? range->item : NULL;
 }
 
+/* The rest of a scan from a range on that begins behind `start`: the lowest of all that overlap. */
+static noinline void *scan_behind(const struct index *index, const struct span *first, u64 start, u64 last, u32 *steps)
+{
+	const struct span *range, *end = index->ranges + index->count;
+
+	for (range = first + 1; range < end; range++) {
+		++*steps;
+		if (range->start <= last && range->last >= start && range->start < first->start)
+			first = range;
+	}
+	return first->item;
+}
+
 /* `linear` and `linear_by_size`: from the front. */
 static __always_inline void *scan(const struct index *index, u64 start, u64 last, u32 *steps)
 {
-	const struct span *range, *end = index->ranges + index->count, *first = NULL;
+	const struct span *range, *end = index->ranges + index->count;
 
 	for (range = index->ranges; range < end; range++) {
 		++*steps;
 		if (range->start > last || range->last < start)
 			continue;
-		if (range->start <= start)
-			return range->item;
-		if (!first || range->start < first->start)
-			first = range;
+		return range->start <= start ? range->item : scan_behind(index, range, start, last, steps);
 	}
-	return first ? first->item : NULL;
+	return NULL;
 }
 
 /* `sorted_array`: ascending, halved without a branch on the data (partition_point of Rust's library). */

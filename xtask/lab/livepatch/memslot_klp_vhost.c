@@ -16,21 +16,32 @@
 INTERVAL_TREE_DEFINE(struct vhost_iotlb_map, rb, __u64, __subtree_last, START, LAST, static inline __maybe_unused,
 		     stock_itree);
 
+/* The rest of a walk from a region on that begins behind `start`: the lowest of all that overlap. */
+static noinline void *walk_behind(const struct vhost_iotlb *iotlb, struct vhost_iotlb_map *first, u64 start, u64 last,
+				  u32 *steps)
+{
+	struct vhost_iotlb_map *map = first;
+
+	list_for_each_entry_continue(map, &iotlb->list, link) {
+		++*steps;
+		if (map->start <= last && map->last >= start && map->start < first->start)
+			first = map;
+	}
+	return first;
+}
+
 static __always_inline void *walk(const struct index *index, u64 start, u64 last, u32 *steps)
 {
 	const struct vhost_iotlb *iotlb = index->owner;
-	struct vhost_iotlb_map *map, *first = NULL;
+	struct vhost_iotlb_map *map;
 
 	list_for_each_entry(map, &iotlb->list, link) {
 		++*steps;
 		if (map->start > last || map->last < start)
 			continue;
-		if (map->start <= start)
-			return map;
-		if (!first || map->start < first->start)
-			first = map;
+		return map->start <= start ? map : walk_behind(iotlb, map, start, last, steps);
 	}
-	return first;
+	return NULL;
 }
 
 TWICE(find_walk, UNCOUNTED(walk(index, start, last, steps)))

@@ -5,3 +5,5 @@ mod make;
 mod own;
 mod patched;
 mod tree;
+
+pub(crate) use own::{Own, build};
