@@ -23,14 +23,15 @@ static noinline void *walk_behind(const struct vhost_iotlb *iotlb, struct vhost_
 	struct vhost_iotlb_map *map = first;
 
 	list_for_each_entry_continue(map, &iotlb->list, link) {
-		++*steps;
+		if (steps)
+			++*steps;
 		if (map->start <= last && map->last >= start && map->start < first->start)
 			first = map;
 	}
 	return first;
 }
 
-static __always_inline void *walk(const struct index *index, u64 start, u64 last, u32 *steps)
+static __always_inline void *walk(const struct index *index, u64 start, u64 last, u32 *steps, bool counted)
 {
 	const struct vhost_iotlb *iotlb = index->owner;
 	struct vhost_iotlb_map *map;
@@ -39,12 +40,16 @@ static __always_inline void *walk(const struct index *index, u64 start, u64 last
 		++*steps;
 		if (map->start > last || map->last < start)
 			continue;
-		return map->start <= start ? map : walk_behind(iotlb, map, start, last, steps);
+		/* As in scan(). */
+		OPTIMIZER_HIDE_VAR(map);
+		if (map->start <= start)
+			return map;
+		return walk_behind(iotlb, map, start, last, counted ? steps : NULL);
 	}
 	return NULL;
 }
 
-TWICE(find_walk, UNCOUNTED(walk(index, start, last, steps)))
+TWICE(find_walk, walk(index, start, last, steps, counted))
 
 static const struct engine engines[] = {
 	{ .name = "stock" },
