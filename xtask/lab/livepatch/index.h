@@ -16,6 +16,7 @@
 #include <linux/livepatch.h>
 #include <linux/module.h>
 #include <linux/namei.h>
+#include <linux/refcount.h>
 
 /* What is to answer. Any change of these makes every index one of an old setting. */
 static const struct engine *engine = engines;
@@ -85,9 +86,11 @@ static void forget_all(void)
 
 /*
  * Completes an index that has its ranges, and publishes it in place of an older one. It may be used until
- * rcu_read_unlock. NULL when what is to answer was changed meanwhile.
+ * rcu_read_unlock. NULL when what is to answer was changed meanwhile, or when the owner has no `users` any more (they
+ * have gone before it is forgotten, so that nothing is published behind that).
  */
-static struct index *publish(struct index *index, const void *owner, u64 generation, u64 built_for)
+static struct index *publish(struct index *index, const void *owner, u64 generation, u64 built_for,
+			     const refcount_t *users)
 {
 	const struct engine *by = READ_ONCE(engine);
 	struct index *older;
@@ -103,7 +106,7 @@ static struct index *publish(struct index *index, const void *owner, u64 generat
 		by->build(index);
 	spin_lock_irqsave(&buckets_lock, flags);
 	/* Settings change under the lock: what was read above belongs to this setting, or the index is refused. */
-	if (built_for != setting) {
+	if (built_for != setting || (users && !refcount_read(users))) {
 		spin_unlock_irqrestore(&buckets_lock, flags);
 		kfree(index);
 		return NULL;

@@ -32,7 +32,7 @@ static noinline struct index *build_index(struct kvm *kvm, struct kvm_memslots *
 	u32 count = 0;
 	int bucket;
 
-	/* While a VM goes, nobody would forget what is built now. */
+	/* 6.1's MMU notifier looks up a VM that goes; nobody would forget what is built now. */
 	if (!refcount_read(&kvm->users_count))
 		return NULL;
 	kvm_for_each_memslot(slot, bucket, slots)
@@ -53,7 +53,7 @@ static noinline struct index *build_index(struct kvm *kvm, struct kvm_memslots *
 		kfree(index);
 		return NULL;
 	}
-	return publish(index, slots, generation, built_for);
+	return publish(index, slots, generation, built_for, &kvm->users_count);
 }
 
 static struct kvm_memory_slot *answer(struct kvm *kvm, struct kvm_memslots *slots, gfn_t gfn)

@@ -82,7 +82,7 @@ static noinline struct index *build_index(struct vhost_iotlb *iotlb, u64 built_f
 		kfree(index);
 		return NULL;
 	}
-	return publish(index, iotlb, 0, built_for);
+	return publish(index, iotlb, 0, built_for, NULL);
 }
 
 static bool holds(const struct vhost_iotlb_map *map, u64 address)

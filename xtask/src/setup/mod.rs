@@ -90,7 +90,7 @@ pub(crate) fn ensure_for_modules(series: Series, with_source: bool) -> Result<()
     let kernel = |source| source == Source::Kernel(series);
     let rest = |source| match source {
         Source::Headers(of) => of == series,
-        Source::KernelSource(of) => of == series && with_source,
+        Source::KernelCode(of) => of == series && with_source,
         Source::Packages(_) => true,
         Source::Kernel(_) | Source::RustupOr(_) | Source::CargoInstall => false,
     };

@@ -66,7 +66,7 @@ pub(crate) fn steps(findings: &[Finding], rustup: bool) -> Vec<Step> {
                 uses_apt = true;
                 last.push(Step::Headers(series));
             }
-            Source::KernelSource(series) => {
+            Source::KernelCode(series) => {
                 uses_apt = true;
                 last.push(Step::KernelSource(series));
             }

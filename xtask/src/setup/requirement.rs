@@ -19,7 +19,7 @@ pub(crate) enum Source {
     /// The headers and build tools of a fetched kernel, unpacked likewise.
     Headers(Series),
     /// The part of a fetched kernel's source that modules are built from, unpacked likewise.
-    KernelSource(Series),
+    KernelCode(Series),
 }
 
 /// Something that must be there.
@@ -107,12 +107,12 @@ pub(crate) const FOR_MODULES: &[Requirement] = &[
     Requirement {
         name: "source of the 6.1 kernel's KVM and vhost",
         check: || sources::check_source(Series::V6_1),
-        source: Source::KernelSource(Series::V6_1),
+        source: Source::KernelCode(Series::V6_1),
     },
     Requirement {
         name: "source of the 6.12 kernel's KVM and vhost",
         check: || sources::check_source(Series::V6_12),
-        source: Source::KernelSource(Series::V6_12),
+        source: Source::KernelCode(Series::V6_12),
     },
 ];
 

@@ -50,13 +50,16 @@ untouched() {
     [ ! -s /sys/kernel/tracing/enabled_functions ] && ! grep -q memslot_klp /proc/kallsyms && [ ! -e "/sys/module/$name" ]
 }
 
-# Every answer is compared with the stock search's.
+# Every answer is compared with the stock search's. 6.1 looks up VMs that are being destroyed, which is left to the stock
+# search; that is all that may be unsure, and seldom.
 verified() {
+    allowed=0
+    [ "$mode$name" = busymemslot_klp_kvm ] && allowed=$(($(cat $parameters/verified) / 100))
     for count in verified mismatches unsure lookups steps; do
         eval "$count=\$(cat $parameters/$count)"
     done
     echo "# $engine: lookups $lookups, steps $steps, verified $verified, mismatches $mismatches, unsure $unsure"
-    [ "$verified" -ge "$1" ] && [ "$mismatches" = 0 ] && [ "$unsure" = 0 ] && [ "$steps" -ge "$lookups" ]
+    [ "$verified" -ge "$1" ] && [ "$mismatches" = 0 ] && [ "$unsure" -le $allowed ] && [ "$steps" -ge "$lookups" ]
 }
 
 # with_all_engines LOOK-UPS COMMAND…
