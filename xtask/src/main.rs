@@ -5,6 +5,7 @@ mod btf_extract;
 mod build;
 mod command;
 mod interrupt;
+mod kbuild;
 mod lab;
 mod paths;
 mod progress;
@@ -29,6 +30,8 @@ enum Command {
     Setup(setup::Args),
     Build(build::Args),
     Lab(lab::cli::Args),
+    Module(kbuild::cli::ModuleArgs),
+    Livepatch(kbuild::cli::LivepatchArgs),
     Run(run::Args),
     Test(test::Args),
     Bench(bench::Args),
@@ -40,6 +43,8 @@ fn main() -> ExitCode {
         Command::Setup(args) => args.run(),
         Command::Build(args) => args.run(),
         Command::Lab(args) => args.run(),
+        Command::Module(args) => args.run(),
+        Command::Livepatch(args) => args.run(),
         Command::Run(args) => args.run(),
         Command::Test(args) => args.run(),
         Command::Bench(args) => args.run(),
