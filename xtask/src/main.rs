@@ -4,6 +4,7 @@ mod bench;
 mod btf_extract;
 mod build;
 mod command;
+mod compare;
 mod interrupt;
 mod kbuild;
 mod lab;
@@ -33,6 +34,7 @@ enum Command {
     Module(kbuild::cli::ModuleArgs),
     Livepatch(kbuild::cli::LivepatchArgs),
     Run(run::Args),
+    Compare(compare::Args),
     Test(test::Args),
     Bench(bench::Args),
     BtfExtract(btf_extract::Args),
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Module(args) => args.run(),
         Command::Livepatch(args) => args.run(),
         Command::Run(args) => args.run(),
+        Command::Compare(args) => args.run(),
         Command::Test(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::BtfExtract(args) => args.run(),

@@ -67,6 +67,9 @@ impl KernelChoice {
             ensure!(modules.is_none(), "--modules belongs to a kernel image of your own; leave it out");
             return Ok(Self::Patched { series, replacements: PathBuf::from(directory) });
         }
+        if let (None, Some((image, modules))) = (modules, image_and_modules(kernel)) {
+            return Ok(Self::Image { image, modules });
+        }
         match (kernel.parse::<Series>(), modules) {
             (Ok(series), None) => Ok(Self::Series(series)),
             (Ok(_), Some(_)) => bail!("--modules belongs to a kernel image of your own; leave it out"),
@@ -75,7 +78,7 @@ impl KernelChoice {
             }
             (Err(_), None) => bail!(
                 "{kernel} is neither 6.1, 6.12 nor one of these with +DIR; for a kernel image of your own name its modules too: \
-                 --modules DIR"
+                 --modules DIR, or BZIMAGE+MODULES"
             ),
         }
     }
@@ -100,6 +103,14 @@ impl KernelChoice {
             }
         }
     }
+}
+
+/// `BZIMAGE+MODULES`, wherever else there is a plus in the two.
+fn image_and_modules(text: &str) -> Option<(PathBuf, PathBuf)> {
+    text.match_indices('+').find_map(|(at, _)| {
+        let (image, modules) = (Path::new(&text[..at]), Path::new(&text[at + 1..]));
+        (image.is_file() && modules.is_dir()).then(|| (image.to_owned(), modules.to_owned()))
+    })
 }
 
 impl FromStr for Series {
