@@ -16,6 +16,7 @@ mod setup;
 mod test;
 
 use clap::{Parser, Subcommand};
+use kbuild::{livepatch, module};
 use std::process::ExitCode;
 
 /// Sets up, builds, tests and runs memslot
@@ -31,8 +32,8 @@ enum Command {
     Setup(setup::Args),
     Build(build::Args),
     Lab(lab::cli::Args),
-    Module(kbuild::cli::ModuleArgs),
-    Livepatch(kbuild::cli::LivepatchArgs),
+    Module(module::Args),
+    Livepatch(livepatch::Args),
     Run(run::Args),
     Compare(compare::Args),
     Test(test::Args),

@@ -1,7 +1,8 @@
 //! Builds C modules for the lab's kernels: patched ones of the distribution, and our own.
 
-pub(crate) mod cli;
+pub(crate) mod livepatch;
 mod make;
+pub(crate) mod module;
 mod own;
 mod patched;
 mod tree;

@@ -1,4 +1,4 @@
-//! `cargo xtask module` and `cargo xtask livepatch`.
+//! `cargo xtask module`.
 
 use super::own::{self, Own};
 use super::patched::{self, Change, Group};
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// that the change affects are put into a directory of their own: `cargo xtask lab --kernel SERIES+DIR` boots the stock
 /// kernel with them in place of its own. What was built before is not built again.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ModuleArgs {
+pub(crate) struct Args {
     /// 6.1 or 6.12
     #[arg(long, default_value = "6.12", value_parser = series)]
     kernel: Series,
@@ -44,21 +44,12 @@ enum What {
     Truth,
 }
 
-/// Build the modules that replace the kernel's searches while it runs, and print their directory
-///
-/// memslot_klp_vhost and memslot_klp_kvm, from xtask/lab/livepatch. docs/lab-modules.md tells how they are used.
-#[derive(Debug, clap::Args)]
-pub(crate) struct LivepatchArgs {
-    /// 6.1 or 6.12
-    #[arg(long, default_value = "6.12", value_parser = series)]
-    kernel: Series,
-}
-
-fn series(text: &str) -> Result<Series, String> {
+/// A lab kernel by its name.
+pub(super) fn series(text: &str) -> Result<Series, String> {
     text.parse().map_err(|()| format!("{text} is neither 6.1 nor 6.12"))
 }
 
-impl ModuleArgs {
+impl Args {
     /// Builds.
     ///
     /// # Errors
@@ -93,17 +84,6 @@ impl ModuleArgs {
             directory.display()
         );
         println!("{}", directory.display());
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-impl LivepatchArgs {
-    /// Builds.
-    ///
-    /// # Errors
-    /// As [`own::build`].
-    pub(crate) fn run(self) -> Result<ExitCode> {
-        println!("{}", own::build(Own::Livepatch, self.kernel)?.display());
         Ok(ExitCode::SUCCESS)
     }
 }
