@@ -66,7 +66,7 @@ fn several_recordings_are_drawn_and_summed_up_in_one_go() {
     let document = json(&output.get_output().stdout);
     assert_eq!((&document["schema"], &document["sound"]), (&Value::from(1), &Value::from(true)));
     let charts = document["charts"].as_array().unwrap();
-    assert_eq!(charts.len(), 10, "five of page faults, five of translations, none of PLE");
+    assert_eq!(charts.len(), 12, "six of page faults, six of translations, none of PLE");
     for chart in charts {
         let (width, height) = size_of(&out.join(chart["file"].as_str().unwrap()));
         assert_eq!(Value::from(width), chart["width"]);
@@ -100,7 +100,8 @@ fn one_probe_is_drawn_even_without_events() {
     let output =
         memslot("chart").arg(&dir).args(["--no-replay", "--probe", "ple", "-o"]).arg(&out).assert().success();
     let listed = String::from_utf8(output.get_output().stdout.clone()).unwrap();
-    let expected = ["ple-latency.png", "ple-window.png", "ple-yields.png"]
+    let expected = ["latency", "window", "yields", "replay", "policies"]
+        .map(|chart| format!("ple-{chart}.png"))
         .map(|file| format!("{}\n", out.join(file).display()));
     assert_eq!(listed, expected.concat());
 }
