@@ -7,6 +7,7 @@ mod command;
 mod interrupt;
 mod lab;
 mod paths;
+mod peers;
 mod progress;
 mod run;
 mod scratch;

@@ -31,7 +31,11 @@ pub(crate) fn check(series: Series) -> Result<String, String> {
     check_directory(&series.directory())
 }
 
-fn check_directory(directory: &Path) -> Result<String, String> {
+/// Checks a directory that [`stamp`] has listed.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn check_directory(directory: &Path) -> Result<String, String> {
     if !directory.exists() {
         return Err("not fetched yet".to_owned());
     }
@@ -101,7 +105,7 @@ pub(crate) fn fetch(series: Series) -> Result<()> {
     fs::create_dir_all(&kernels).with_context(|| format!("cannot create {}", kernels.display()))?;
     // The same file system as the final place, so that a rename moves it.
     let partial = scratch::directory(&paths::lab().join("partial"))?;
-    apt::download(&package, partial.path())?;
+    apt::download(&[&package], partial.path())?;
     let archive = single_archive(partial.path())?;
     let root = partial.path().join("root");
     Tool::new("dpkg-deb")
@@ -113,9 +117,7 @@ pub(crate) fn fetch(series: Series) -> Result<()> {
     // The package leaves the index of modules to its installation.
     let release = kernel.modules.file_name().unwrap_or_default();
     Tool::new("/sbin/depmod").arg("--basedir").arg(&root).arg(release).output()?;
-    let stamp = stamp(&package, &root, &kernel.image)?;
-    fs::write(root.join(STAMP), serde_json::to_vec(&stamp)?)
-        .context("cannot write the list of unpacked files")?;
+    write_stamp(&package, &root, &kernel.image)?;
     replace(&root, &series.directory())
 }
 
@@ -127,6 +129,16 @@ fn single_archive(directory: &Path) -> Result<PathBuf> {
         }
     }
     bail!("apt-get download ended well but left no package in {}", directory.display())
+}
+
+/// Lists what is in `root`, with a checksum of `image`, for [`check_directory`].
+///
+/// # Errors
+/// When something cannot be read or the list not be written.
+pub(super) fn write_stamp(package: &str, root: &Path, image: &Path) -> Result<()> {
+    let stamp = stamp(package, root, image)?;
+    fs::write(root.join(STAMP), serde_json::to_vec(&stamp)?)
+        .context("cannot write the list of unpacked files")
 }
 
 fn stamp(package: &str, root: &Path, image: &Path) -> Result<Stamp> {
@@ -152,7 +164,10 @@ fn stamp(package: &str, root: &Path, image: &Path) -> Result<Stamp> {
 }
 
 /// Puts the finished directory where it belongs.
-fn replace(from: &Path, to: &Path) -> Result<()> {
+///
+/// # Errors
+/// When what was there cannot be removed.
+pub(super) fn replace(from: &Path, to: &Path) -> Result<()> {
     let context = || format!("cannot replace {}", to.display());
     match fs::symlink_metadata(to) {
         Ok(data) if data.is_dir() => fs::remove_dir_all(to).with_context(context)?,
@@ -197,8 +212,7 @@ linux-image-6.120.1+deb12-amd64
         fs::create_dir_all(directory.join("lib/modules/6.1/kernel")).unwrap();
         fs::write(directory.join("boot/vmlinuz-6.1"), "a kernel").unwrap();
         fs::write(directory.join("lib/modules/6.1/kernel/kvm.ko"), "a module").unwrap();
-        let stamp = stamp("linux-image-x", directory, &directory.join("boot/vmlinuz-6.1")).unwrap();
-        fs::write(directory.join(STAMP), serde_json::to_vec(&stamp).unwrap()).unwrap();
+        write_stamp("linux-image-x", directory, &directory.join("boot/vmlinuz-6.1")).unwrap();
     }
 
     #[test]

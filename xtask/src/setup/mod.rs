@@ -3,6 +3,7 @@
 mod apt;
 mod kernel;
 mod linker;
+pub(crate) mod peers;
 mod plan;
 mod requirement;
 mod toolchain;
@@ -14,7 +15,7 @@ use crate::progress::step;
 use anyhow::{Result, anyhow, ensure};
 use apt::Privilege;
 use plan::{Finding, Findings, Step};
-use requirement::REQUIREMENTS;
+use requirement::{PEERS, REQUIREMENTS, Requirement};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,7 +63,7 @@ impl Args {
         } else if self.dry_run {
             print!("{}", announcement(&steps, Privilege::detect()));
         } else {
-            get(&findings)?;
+            get(REQUIREMENTS, &findings)?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -73,14 +74,26 @@ impl Args {
 /// # Errors
 /// [`NoPrivilege`], or what failed.
 pub(crate) fn ensure() -> Result<()> {
-    let findings = plan::inspect(REQUIREMENTS);
+    ensure_all(REQUIREMENTS)
+}
+
+/// Gets perf and bpftrace for the lab, which only comparisons need; says nothing when they are there.
+///
+/// # Errors
+/// [`NoPrivilege`], or what failed.
+pub(crate) fn ensure_peers() -> Result<()> {
+    ensure_all(PEERS)
+}
+
+fn ensure_all(requirements: &[Requirement]) -> Result<()> {
+    let findings = plan::inspect(requirements);
     let missing: Vec<Finding> = findings.into_iter().filter(|finding| finding.state.is_err()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     // The standard output belongs to whoever called.
     eprint!("{}", Findings(&missing));
-    get(&missing)
+    get(requirements, &missing)
 }
 
 /// The toolchain for the probes.
@@ -109,7 +122,7 @@ fn announcement(steps: &[Step], privilege: Privilege) -> String {
     format!("To do:\n{}", lines.concat())
 }
 
-fn get(findings: &[Finding]) -> Result<()> {
+fn get(requirements: &[Requirement], findings: &[Finding]) -> Result<()> {
     let privilege = Privilege::detect();
     let mut steps = plan::steps(findings, has_rustup());
     eprint!("{}", announcement(&steps, privilege));
@@ -126,7 +139,7 @@ fn get(findings: &[Finding]) -> Result<()> {
     for step in &steps {
         perform(step, privilege)?;
     }
-    verify()
+    verify(requirements)
 }
 
 /// Whether rustup got a toolchain that does.
@@ -147,6 +160,7 @@ fn try_rustup() -> bool {
 fn unprivileged(steps: Vec<Step>) -> Result<Vec<Step>> {
     let lists_suffice = steps.iter().all(|step| match step {
         Step::Kernel(series) => kernel::newest(*series).is_some(),
+        Step::Peers => peers::is_listed(),
         Step::Install(_) => false,
         Step::Rustup | Step::Update | Step::Linker => true,
     });
@@ -174,12 +188,13 @@ fn perform(what: &Step, privilege: Privilege) -> Result<()> {
             let message = format!("fetching and unpacking a {} kernel", series.name());
             step(&message, || kernel::fetch(*series))
         }
+        Step::Peers => step("fetching and unpacking perf and bpftrace", peers::fetch),
     }
 }
 
 /// Checks again: a step that ends well has not necessarily helped.
-fn verify() -> Result<()> {
-    let missing: Vec<String> = plan::inspect(REQUIREMENTS)
+fn verify(requirements: &[Requirement]) -> Result<()> {
+    let missing: Vec<String> = plan::inspect(requirements)
         .into_iter()
         .filter_map(|finding| finding.state.err().map(|reason| format!("{}: {reason}", finding.name)))
         .collect();

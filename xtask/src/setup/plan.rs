@@ -2,7 +2,7 @@
 
 use super::apt::Privilege;
 use super::requirement::{Requirement, Source};
-use super::{kernel, linker, toolchain};
+use super::{kernel, linker, peers, toolchain};
 use crate::lab::Series;
 use std::fmt;
 
@@ -30,6 +30,8 @@ pub(crate) enum Step {
     Linker,
     /// Fetch a kernel.
     Kernel(Series),
+    /// Fetch perf and bpftrace.
+    Peers,
 }
 
 /// Checks every requirement.
@@ -57,6 +59,10 @@ pub(crate) fn steps(findings: &[Finding], rustup: bool) -> Vec<Step> {
             Source::Kernel(series) => {
                 uses_apt = true;
                 last.push(Step::Kernel(series));
+            }
+            Source::Peers => {
+                uses_apt = true;
+                last.push(Step::Peers);
             }
         }
     }
@@ -91,6 +97,11 @@ impl Step {
                     directory.display()
                 )
             }
+            Self::Peers => format!(
+                "apt-get download {} and their libraries, unpacked into {}",
+                peers::packages(),
+                peers::directory().display()
+            ),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The table of what building and the lab need, how each piece is checked and where it comes from.
 
-use super::{kernel, linker, toolchain};
+use super::{kernel, linker, peers, toolchain};
 use crate::command::{Tool, find_program};
 use crate::lab::{Series, is_static};
 use std::path::Path;
@@ -16,6 +16,8 @@ pub(crate) enum Source {
     CargoInstall,
     /// A kernel's package, unpacked into the workspace's target directory.
     Kernel(Series),
+    /// perf and bpftrace, unpacked into the workspace's target directory.
+    Peers,
 }
 
 /// Something that must be there.
@@ -82,6 +84,13 @@ pub(crate) const REQUIREMENTS: &[Requirement] = &[
         source: Source::Kernel(Series::V6_12),
     },
 ];
+
+/// What a comparison with other tools needs on top.
+pub(crate) const PEERS: &[Requirement] = &[Requirement {
+    name: "perf and bpftrace, to compare with in the lab",
+    check: peers::check,
+    source: Source::Peers,
+}];
 
 /// Runs a program and takes the first line that it prints.
 fn runs(program: &str, arguments: &[&str]) -> Result<String, String> {

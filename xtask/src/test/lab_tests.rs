@@ -20,7 +20,7 @@ const RECORDINGS: &str = include_str!("recordings.sh");
 const TROUBLE: &str = include_str!("trouble.sh");
 
 /// Does `work` for both kernels at once; the first error of each kernel is reported.
-fn on_both(work: impl Fn(KernelChoice) -> Result<()> + Sync) -> Result<()> {
+pub(super) fn on_both(work: impl Fn(KernelChoice) -> Result<()> + Sync) -> Result<()> {
     let results: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = SERIES
             .into_iter()
