@@ -41,7 +41,7 @@ impl Workload {
             // 60 times a queue of 1024.
             format!("vhost --regions {ranges} --order shuffled --kicks 60")
         } else {
-            format!("slots --slots {ranges} --order shuffled --accesses 6144 --rounds 4")
+            format!("slots --slots {ranges} --order shuffled --accesses 1024 --rounds 24")
         }
     }
 }
@@ -139,8 +139,8 @@ pub(super) fn measurements(modes: &[String]) -> Vec<Measurement> {
     all.into_iter().map(|(workload, tool)| Measurement { workload, tool }).collect()
 }
 
-/// The tools in turn: all of them, or what the walk needs.
-fn tools(modes: &[String], peers: bool, perf: bool) -> Vec<Tool> {
+/// The tools in turn: ours, with `peers` the others too, and `everything` those whose reader takes CPU time besides.
+fn tools(modes: &[String], peers: bool, everything: bool) -> Vec<Tool> {
     let mut tools = vec![Tool::Nothing { again: false }];
     let own: Vec<Option<String>> =
         if modes.is_empty() { vec![None] } else { modes.iter().cloned().map(Some).collect() };
@@ -149,13 +149,13 @@ fn tools(modes: &[String], peers: bool, perf: bool) -> Vec<Tool> {
             tools.push(Tool::Memslot { mode: mode.clone(), attach, reads: false });
         }
         let has_events = mode.as_deref().is_none_or(|mode| mode == "events");
-        if peers && has_events {
+        if everything && peers && has_events {
             tools.push(Tool::Memslot { mode, attach: ATTACH[0].0, reads: true });
         }
     }
     if peers {
         tools.extend([Tool::Bpftrace("kprobe"), Tool::Bpftrace("kfunc")]);
-        if perf {
+        if everything {
             tools.push(Tool::PerfFtrace);
         }
         tools.push(Tool::Nothing { again: true });
