@@ -22,7 +22,9 @@ pub(super) fn text(
             costs(&mut text, &format!("translate_desc, {regions} regions"), figures);
         }
         costs(&mut text, "kvm_mmu_page_fault, 53 slots", &kernel.page_fault);
-        text.push_str("  Few and long calls: differences of some hundreds are no finding (docs/cost.md).\n\n");
+        text.push_str(
+            "  Few and long calls: differences of some hundreds are no finding (docs/cost.md).\n\n",
+        );
         let _ = writeln!(text, "{:<28} {:>10} {:>14}", "walk of translate_desc", "a node", "without it");
         for (key, walk) in &kernel.walk {
             let _ = writeln!(text, "  {key:<26} {:>10.1} {:>14.1}", walk.per_node, walk.without);
