@@ -1,6 +1,8 @@
 //! The command line.
 
-use crate::cmd::{bench_engines, chart, compare, doctor, engines, ple, record, replay, summary, workload};
+use crate::cmd::{
+    bench_engines, bench_reader, chart, compare, doctor, engines, ple, record, replay, summary, workload,
+};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -36,6 +38,9 @@ enum Command {
     /// Measure the engines (run by `cargo xtask bench engines`)
     #[command(hide = true)]
     BenchEngines(bench_engines::Args),
+    /// Measure decoding and recording (run by `cargo xtask bench probes`)
+    #[command(hide = true)]
+    BenchReader(bench_reader::Args),
     /// Cause an exactly known number of faults, PLE exits or translations
     Workload(workload::Args),
 }
@@ -53,6 +58,7 @@ impl Cli {
             Command::Summary(args) => args.run(),
             Command::Engines(args) => args.run(),
             Command::BenchEngines(args) => args.run(),
+            Command::BenchReader(args) => args.run(),
             Command::Workload(args) => args.run(),
         }
     }

@@ -9,6 +9,7 @@ mod interrupt;
 mod kbuild;
 mod lab;
 mod paths;
+mod peers;
 mod progress;
 mod run;
 mod scratch;

@@ -1,16 +1,19 @@
-//! How long a look-up takes in each engine: for the criterion benches and `cargo xtask bench engines`.
+//! How long a look-up takes in each engine, for the criterion benches and `cargo xtask bench engines`, and how fast
+//! the user side records, for `cargo xtask bench probes`.
 //!
 //! Everything is measured in one run: the engines take turns in a new order every round, so that a
 //! change of the machine's speed meets all of them, and a ratio is taken within its round.
 
 mod cases;
 mod measure;
+mod reader;
 mod replay;
 mod targets;
 mod text;
 
 pub use cases::{Case, Pattern, SLOTS, Traces, case};
 pub use measure::{Contender, Effort, Figure, Interval, Intervals, Timed, contenders, measure};
+pub use reader::{ReaderFigure, Records, measure_reader};
 pub use replay::{ReplayFigure, make_recording, replay_all};
 pub use targets::{Target, targets};
 pub use text::text;
@@ -27,6 +30,17 @@ pub enum Error {
     /// The replay failed.
     #[error(transparent)]
     Replay(#[from] crate::replay::Error),
+    /// The reader does not know a record that it was given.
+    #[error(transparent)]
+    Decode(#[from] crate::probe::DecodeError),
+    /// The recording holds fewer or more events than were recorded.
+    #[error("{recorded} events were recorded and {read} read back; run the tests of the recording")]
+    Lost {
+        /// Records that were given to the writer.
+        recorded: u64,
+        /// Rows that the reader found.
+        read: u64,
+    },
     /// The replay answered wrongly, or left events out.
     #[error("the replay of the synthetic recording is not sound; run the tests of the replay")]
     Unsound,
@@ -42,6 +56,6 @@ pub enum Error {
     #[error("/proc/self/status has no VmHWM line: is /proc mounted?")]
     NoPeak,
     /// The kernel does not say how much CPU time was used.
-    #[error("/proc/self/stat has no user time: is /proc mounted?")]
+    #[error("/proc/self/stat or /proc/thread-self/schedstat has no CPU time: is /proc mounted?")]
     NoTime,
 }

@@ -1,6 +1,7 @@
 //! One file a subcommand.
 
 pub(crate) mod bench_engines;
+pub(crate) mod bench_reader;
 pub(crate) mod chart;
 pub(crate) mod compare;
 pub(crate) mod digests;

@@ -69,12 +69,41 @@ impl Privilege {
     }
 }
 
-/// Downloads a package into `directory` without installing it.
+/// Downloads packages into `directory` without installing them.
 ///
 /// # Errors
 /// When apt fails.
-pub(crate) fn download(package: &str, directory: &Path) -> Result<()> {
-    Tool::new("apt-get").arg("download").arg(package).directory(directory).remedy(OFFLINE).output().map(drop)
+pub(crate) fn download(packages: &[&str], directory: &Path) -> Result<()> {
+    Tool::new("apt-get")
+        .arg("download")
+        .args(packages)
+        .directory(directory)
+        .remedy(OFFLINE)
+        .output()
+        .map(drop)
+}
+
+/// The packages that `packages` need to work, and they themselves.
+///
+/// # Errors
+/// When apt fails.
+pub(crate) fn with_dependencies(packages: &[&str]) -> Result<Vec<String>> {
+    let left_out = ["recommends", "suggests", "conflicts", "breaks", "replaces", "enhances"];
+    let text = Tool::new("apt-cache")
+        .args(["depends", "--recurse"])
+        .args(left_out.map(|kind| format!("--no-{kind}")))
+        .args(packages)
+        .remedy(OFFLINE)
+        .text()?;
+    // A package stands at the start of its line, what it needs below it; <such> are virtual.
+    let mut names: Vec<String> = text
+        .lines()
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_alphanumeric()))
+        .map(str::to_owned)
+        .collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
 }
 
 /// Whether apt knows where to get the package.

@@ -31,7 +31,10 @@ pub(crate) fn check(series: Series) -> Result<String, String> {
     check_directory(&series.directory())
 }
 
-/// Checks what [`stamp`] has listed.
+/// Checks a directory that [`stamp`] has listed.
+///
+/// # Errors
+/// What is wrong with it.
 pub(super) fn check_directory(directory: &Path) -> Result<String, String> {
     if !directory.exists() {
         return Err("not fetched yet".to_owned());
@@ -102,7 +105,7 @@ pub(crate) fn fetch(series: Series) -> Result<()> {
     fs::create_dir_all(&kernels).with_context(|| format!("cannot create {}", kernels.display()))?;
     // The same file system as the final place, so that a rename moves it.
     let partial = scratch::directory(&paths::lab().join("partial"))?;
-    apt::download(&package, partial.path())?;
+    apt::download(&[&package], partial.path())?;
     let root = partial.path().join("root");
     extract(partial.path(), &root)?;
     let kernel = lab::kernel::unpacked(&root)?;
@@ -165,6 +168,9 @@ fn stamp(package: &str, root: &Path, image: Option<&Path>) -> Result<Stamp> {
 }
 
 /// Puts the finished directory where it belongs.
+///
+/// # Errors
+/// When what was there cannot be removed.
 pub(super) fn replace(from: &Path, to: &Path) -> Result<()> {
     let context = || format!("cannot replace {}", to.display());
     match fs::symlink_metadata(to) {

@@ -3,6 +3,7 @@
 mod apt;
 mod kernel;
 mod linker;
+pub(crate) mod peers;
 mod plan;
 mod requirement;
 mod sources;
@@ -17,7 +18,7 @@ use crate::progress::step;
 use anyhow::{Result, anyhow, ensure};
 use apt::Privilege;
 use plan::{Finding, Findings, Step};
-use requirement::{FOR_MODULES, REQUIREMENTS, Requirement, Source};
+use requirement::{FOR_MODULES, PEERS, REQUIREMENTS, Requirement, Source};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -92,13 +93,21 @@ pub(crate) fn ensure_for_modules(series: Series, with_source: bool) -> Result<()
         Source::Headers(of) => of == series,
         Source::KernelCode(of) => of == series && with_source,
         Source::Packages(_) => true,
-        Source::Kernel(_) | Source::RustupOr(_) | Source::CargoInstall => false,
+        Source::Kernel(_) | Source::RustupOr(_) | Source::CargoInstall | Source::Peers => false,
     };
     let chosen = |from: &[Requirement], wanted: &dyn Fn(Source) -> bool| -> Vec<Requirement> {
         from.iter().filter(|requirement| wanted(requirement.source)).copied().collect()
     };
     ensure_all(&chosen(REQUIREMENTS, &kernel))?;
     ensure_all(&chosen(FOR_MODULES, &rest))
+}
+
+/// Gets perf and bpftrace for the lab, which only comparisons need; says nothing when they are there.
+///
+/// # Errors
+/// [`NoPrivilege`], or what failed.
+pub(crate) fn ensure_peers() -> Result<()> {
+    ensure_all(PEERS)
 }
 
 fn ensure_all(requirements: &[Requirement]) -> Result<()> {
@@ -176,6 +185,7 @@ fn try_rustup() -> bool {
 fn unprivileged(steps: Vec<Step>) -> Result<Vec<Step>> {
     let lists_suffice = steps.iter().all(|step| match step {
         Step::Kernel(series) => kernel::newest(*series).is_some(),
+        Step::Peers => peers::is_listed(),
         Step::Install(_) => false,
         Step::Rustup | Step::Update | Step::Linker | Step::Headers(_) | Step::KernelSource(_) => true,
     });
@@ -211,6 +221,7 @@ fn perform(what: &Step, privilege: Privilege) -> Result<()> {
             let message = format!("fetching and unpacking the source of the {} kernel", series.name());
             step(&message, || sources::fetch_source(*series))
         }
+        Step::Peers => step("fetching and unpacking perf and bpftrace", peers::fetch),
     }
 }
 

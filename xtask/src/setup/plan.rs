@@ -2,7 +2,7 @@
 
 use super::apt::Privilege;
 use super::requirement::{Requirement, Source};
-use super::{kernel, linker, sources, toolchain};
+use super::{kernel, linker, peers, sources, toolchain};
 use crate::lab::Series;
 use std::fmt;
 
@@ -34,6 +34,8 @@ pub(crate) enum Step {
     Headers(Series),
     /// Fetch a kernel's source.
     KernelSource(Series),
+    /// Fetch perf and bpftrace.
+    Peers,
 }
 
 /// Checks every requirement.
@@ -69,6 +71,10 @@ pub(crate) fn steps(findings: &[Finding], rustup: bool) -> Vec<Step> {
             Source::KernelCode(series) => {
                 uses_apt = true;
                 last.push(Step::KernelSource(series));
+            }
+            Source::Peers => {
+                uses_apt = true;
+                last.push(Step::Peers);
             }
         }
     }
@@ -112,6 +118,11 @@ impl Step {
                 "apt-get download linux-source-{} (150 MB), of which KVM and vhost go into {}",
                 series.name(),
                 sources::source_directory(*series).display()
+            ),
+            Self::Peers => format!(
+                "apt-get download {} and their libraries, unpacked into {}",
+                peers::packages(),
+                peers::directory().display()
             ),
         }
     }

@@ -1,6 +1,6 @@
 //! The table of what building and the lab need, how each piece is checked and where it comes from.
 
-use super::{kernel, linker, sources, toolchain};
+use super::{kernel, linker, peers, sources, toolchain};
 use crate::command::{Tool, find_program};
 use crate::lab::{Series, is_static};
 use std::path::Path;
@@ -20,6 +20,8 @@ pub(crate) enum Source {
     Headers(Series),
     /// The part of a fetched kernel's source that modules are built from, unpacked likewise.
     KernelCode(Series),
+    /// perf and bpftrace, unpacked into the workspace's target directory.
+    Peers,
 }
 
 /// Something that must be there.
@@ -123,6 +125,12 @@ fn module_tools() -> Result<String, String> {
         found.iter().filter_map(|found| found.as_deref().err()).map(AsRef::as_ref).collect();
     if missing.is_empty() { runs("gcc-12", &["--version"]) } else { Err(missing.join(", ")) }
 }
+/// What a comparison with other tools needs on top.
+pub(crate) const PEERS: &[Requirement] = &[Requirement {
+    name: "perf and bpftrace, to compare with in the lab",
+    check: peers::check,
+    source: Source::Peers,
+}];
 
 /// Runs a program and takes the first line that it prints.
 fn runs(program: &str, arguments: &[&str]) -> Result<String, String> {

@@ -147,7 +147,7 @@ fn download(series: Series, identity: &Identity, package: &str, directory: &Path
             series.directory().display()
         );
     }
-    apt::download(&exact, directory)?;
+    apt::download(&[&exact], directory)?;
     Ok(depends.lines().find_map(|line| line.strip_prefix("Depends:")).unwrap_or_default().to_owned())
 }
 

@@ -23,7 +23,7 @@ const TROUBLE: &str = include_str!("trouble.sh");
 const MODULES: &str = include_str!("modules.sh");
 
 /// Does `work` for both kernels at once; the first error of each kernel is reported.
-fn on_both(work: impl Fn(KernelChoice) -> Result<()> + Sync) -> Result<()> {
+pub(super) fn on_both(work: impl Fn(KernelChoice) -> Result<()> + Sync) -> Result<()> {
     let results: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = SERIES
             .into_iter()

@@ -2,6 +2,7 @@
 
 mod end_to_end;
 mod lab_tests;
+mod peers;
 
 use crate::{build, command::Tool, paths, progress, setup};
 use anyhow::Result;
@@ -17,7 +18,7 @@ pub(crate) struct Args {
     #[arg(long)]
     no_lab: bool,
     /// Only this stage; may be repeated
-    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "modules", "run"])]
+    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "modules", "peers", "run"])]
     stage: Vec<String>,
 }
 
@@ -63,6 +64,11 @@ impl Args {
             stages.push(Stage::new("modules", "our kernel modules, on both kernels", || {
                 lab_tests::modules(memslot)
             }));
+            stages.push(Stage::new(
+                "peers",
+                "counts against bpftrace, perf and kprobe_profile, on both kernels",
+                || peers::run(memslot),
+            ));
             stages.push(Stage::new("run", "run, end to end", end_to_end::run));
         }
         stages.retain(|stage| self.stage.is_empty() || self.stage.iter().any(|key| key == stage.key));

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: how fast the tool's own parts are.
+//! The look-ups of each engine, and a replay.
 
 use crate::{build, command::Tool, paths, progress};
 use anyhow::{Context, Result};
@@ -8,33 +8,20 @@ use std::{
     process::ExitCode,
 };
 
-/// Measure the tool itself
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum What {
-    /// ns a look-up in each engine as ratios measured in one run, and a replay of 10 million events
-    ///
-    /// Uses the addresses of the recordings that `cargo xtask run` left, else a synthetic trace. Exits with 1 if a
-    /// target is missed.
-    Engines {
-        /// Write the figures to this file
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
-        /// Fewer and shorter rounds, and a replay of 1 million events
-        #[arg(long)]
-        quick: bool,
-        /// Events of the replay; 100 million take about 3 GB in the folder for temporary files [default: 10 million]
-        #[arg(long, value_name = "N")]
-        events: Option<u32>,
-        /// Measure the replay and no engine
-        #[arg(long)]
-        only_replay: bool,
-    },
+pub(super) struct Args {
+    /// Write the figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Fewer and shorter rounds, and a replay of 1 million events
+    #[arg(long)]
+    quick: bool,
+    /// Events of the replay; 100 million take about 3 GB in the folder for temporary files [default: 10 million]
+    #[arg(long, value_name = "N")]
+    events: Option<u32>,
+    /// Measure the replay and no engine
+    #[arg(long)]
+    only_replay: bool,
 }
 
 impl Args {
@@ -42,18 +29,17 @@ impl Args {
     ///
     /// # Errors
     /// When the build or the measurement fails.
-    pub(crate) fn run(self) -> Result<ExitCode> {
-        let What::Engines { json, quick, events, only_replay } = self.what;
+    pub(super) fn run(self) -> Result<ExitCode> {
         let memslot = build::plain_binary()?;
         let recordings = paths::target().join("run/recording");
         let here = env::current_dir().context("the working directory is gone")?;
-        let json = json.map(|json| here.join(json));
+        let json = self.json.map(|json| here.join(json));
         let mut command =
-            engines(&memslot, json.as_deref(), quick, recordings.is_dir().then_some(&*recordings));
-        if let Some(events) = events {
+            engines(&memslot, json.as_deref(), self.quick, recordings.is_dir().then_some(&*recordings));
+        if let Some(events) = self.events {
             command = command.arg("--events").arg(events.to_string());
         }
-        if only_replay {
+        if self.only_replay {
             command = command.arg("--only-replay");
         }
         let code = progress::step("measuring the engines", || command.exit_code())?;
