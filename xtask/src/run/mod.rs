@@ -181,7 +181,7 @@ impl Args {
 }
 
 /// What a folder holds.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
     let entries = entries.with_context(|| format!("cannot read {}", folder.display()))?;
     Ok(entries.iter().map(fs::DirEntry::path).collect())
