@@ -2,6 +2,7 @@
 
 mod boot;
 mod plan;
+mod predict;
 
 use crate::command::Tool;
 use crate::lab::{KernelChoice, Request};
@@ -46,6 +47,10 @@ pub(crate) struct Args {
     /// Count instructions for time: nothing varies, and one run tells as much as ten. Leaves PLE out, which takes two CPUs
     #[arg(long)]
     exact: bool,
+    /// Also predict, from the recordings before alone, what this search would take, and hold it against the recordings
+    /// after: an engine of `memslot replay`, and whose last-used slot it asks, e.g. linear, rbtree:off
+    #[arg(long, value_name = "ENGINE[:WHOSE]", value_parser = predict::search)]
+    predict: Option<predict::Search>,
     /// Where recordings, consoles, compare.json, compare.md and charts go [default: target/compare]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -98,13 +103,20 @@ impl Args {
         let plan = Plan {
             workloads: scenarios.iter().map(|scenario| scenario.label.to_owned()).collect(),
             exact: self.exact,
+            engines_timed: self.predict.is_some(),
             memslot: plan::identity(&memslot)?,
             before: subject_before,
             after: subject_after,
         };
         plan.resume(&out)?;
         let whole = self.boot_all(&mut [before, after], &scenarios, &memslot, &out)?;
-        compare(&memslot, &out, &self.options, whole)
+        let code = compare(&memslot, &out, &self.options, whole)?;
+        if let Some(search) = &self.predict {
+            println!("\nPredicted from the recordings before, and observed after\n");
+            print!("{}", predict::predict(&memslot, &out, search)?);
+        }
+        eprintln!("xtask: compare.json, compare.md and charts are in {}", out.display());
+        Ok(code)
     }
 
     fn scenarios(&self) -> Result<Vec<&'static Scenario>> {
@@ -135,7 +147,6 @@ impl Args {
     ) -> Result<bool> {
         let runs = self.runs.unwrap_or(if self.exact { 2 } else { 7 });
         let folder = |name: &str, number: u32| out.join(format!("{name}-{number}"));
-        let script = scenario::script(scenarios.iter().copied(), false);
         let mut to_do: Vec<_> = order(runs).collect();
         to_do.retain(|(number, side)| !folder(sides[*side].name, *number).is_dir());
         let start = Instant::now();
@@ -150,8 +161,10 @@ impl Args {
                 side.kernel,
                 remaining(start.elapsed(), done, to_do.len())
             );
-            let mut request =
-                Request::new(side.kernel.clone(), vec!["sh".into(), "-c".into(), script.clone()]);
+            // By the clock of one boot: it is the recordings of the first that are replayed.
+            let time_engines = self.predict.is_some() && side.name == "before" && number == 1;
+            let script = scenario::script(scenarios, time_engines);
+            let mut request = Request::new(side.kernel.clone(), vec!["sh".into(), "-c".into(), script]);
             if self.exact {
                 request = request.exact();
             }
@@ -194,7 +207,6 @@ fn compare(memslot: &Path, out: &Path, options: &[String], whole: bool) -> Resul
         command = command.arg(format!("--{side}")).args(recordings);
     }
     let code = command.args(["--out", "."]).args(options).exit_code()?;
-    eprintln!("xtask: compare.json, compare.md and charts are in {}", out.display());
     if !whole {
         eprintln!("xtask: not all boots left all recordings; the figures are of those that did");
         return Ok(ExitCode::from(2));

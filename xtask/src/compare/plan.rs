@@ -11,6 +11,8 @@ use std::time::UNIX_EPOCH;
 pub(super) struct Plan {
     pub(super) workloads: Vec<String>,
     pub(super) exact: bool,
+    /// The first boot before also times the engines of `memslot replay`.
+    pub(super) engines_timed: bool,
     /// Size and time of the binary that records.
     pub(super) memslot: String,
     pub(super) before: Subject,
@@ -52,11 +54,12 @@ impl Plan {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    fn goes_on(&self, known: &Self, out: &Path) -> bool {
+    fn goes_on<'a>(&'a self, known: &'a Self, out: &Path) -> bool {
         let same = |side: &str, subject: &Subject, known: &Subject| {
             subject == known || super::boots(out, side).is_ok_and(|boots| boots.is_empty())
         };
-        (&self.workloads, self.exact, &self.memslot) == (&known.workloads, known.exact, &known.memslot)
+        let common = |plan: &'a Self| (&plan.workloads, plan.exact, plan.engines_timed, &plan.memslot);
+        common(self) == common(known)
             && same("before", &self.before, &known.before)
             && same("after", &self.after, &known.after)
     }
@@ -86,6 +89,7 @@ mod tests {
         Plan {
             workloads: Vec::new(),
             exact: true,
+            engines_timed: false,
             memslot: "x".to_owned(),
             before: subject("6.1"),
             after: subject(after),

@@ -157,8 +157,9 @@ impl Args {
         let mut whole = true;
         for needs_cpus in [false, true] {
             let exact = !needs_cpus && !self.no_exact;
-            let chosen = SCENARIOS.iter().filter(|scenario| scenario.needs_cpus() == needs_cpus);
-            let script = scenario::script(chosen, exact);
+            let chosen: Vec<_> =
+                SCENARIOS.iter().filter(|scenario| scenario.needs_cpus() == needs_cpus).collect();
+            let script = scenario::script(&chosen, exact);
             let mut request = Request::new(kernel.clone(), vec!["sh".into(), "-c".into(), script]);
             if exact {
                 request = request.exact();

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every test that there is.
 
+mod compare;
 mod end_to_end;
 mod lab_tests;
 
@@ -17,7 +18,7 @@ pub(crate) struct Args {
     #[arg(long)]
     no_lab: bool,
     /// Only this stage; may be repeated
-    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "modules", "run"])]
+    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "modules", "compare", "run"])]
     stage: Vec<String>,
 }
 
@@ -63,6 +64,7 @@ impl Args {
             stages.push(Stage::new("modules", "our kernel modules, on both kernels", || {
                 lab_tests::modules(memslot)
             }));
+            stages.push(Stage::new("compare", "kernels compared, one patched", compare::run));
             stages.push(Stage::new("run", "run, end to end", end_to_end::run));
         }
         stages.retain(|stage| self.stage.is_empty() || self.stage.iter().any(|key| key == stage.key));
