@@ -113,7 +113,7 @@ impl Args {
         let code = compare(&memslot, &out, &self.options, whole)?;
         if let Some(search) = &self.predict {
             println!("\nPredicted from the recordings before, and observed after\n");
-            print!("{}", predict::predict(&memslot, &out, search)?);
+            print!("{}", predict::predict(&memslot, &out, &scenarios, search)?);
         }
         eprintln!("xtask: compare.json, compare.md and charts are in {}", out.display());
         Ok(code)

@@ -1,6 +1,7 @@
 //! What the recordings before foretell, held against what the kernel after did.
 
 use crate::command::Tool;
+use crate::run::scenario::Scenario;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use serde_json::Value;
@@ -62,19 +63,21 @@ impl Row {
 ///
 /// # Errors
 /// When a recording cannot be replayed, or no workload is recorded on both sides.
-pub(super) fn predict(memslot: &Path, out: &Path, search: &Search) -> Result<String> {
+pub(super) fn predict(
+    memslot: &Path,
+    out: &Path,
+    scenarios: &[&Scenario],
+    search: &Search,
+) -> Result<String> {
     let mut rows = Vec::new();
-    let after = super::recordings(out, "after")?;
-    let mut done: Vec<PathBuf> = Vec::new();
-    for before in super::recordings(out, "before")? {
-        let Some(label) = before.file_name().map(PathBuf::from).filter(|label| !done.contains(label)) else {
-            continue;
-        };
-        let Some(after) = after.iter().find(|after| after.ends_with(&label)) else { continue };
-        let expected = replay(memslot, &out.join(&before), search)?;
-        let observed = replay(memslot, &out.join(after), search)?;
-        rows.extend(of_workload(&label.to_string_lossy(), search, &expected, &observed)?);
-        done.push(label);
+    let (before, after) = (super::recordings(out, "before")?, super::recordings(out, "after")?);
+    for label in scenarios.iter().filter(|scenario| scenario.searches()).map(|scenario| scenario.label) {
+        let first = |side: &[PathBuf]| side.iter().find(|recording| recording.ends_with(label)).cloned();
+        if let (Some(before), Some(after)) = (first(&before), first(&after)) {
+            let expected = replay(memslot, &out.join(before), search)?;
+            let observed = replay(memslot, &out.join(after), search)?;
+            rows.extend(of_workload(label, search, &expected, &observed)?);
+        }
     }
     ensure!(
         !rows.is_empty(),

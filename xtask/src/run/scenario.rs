@@ -68,7 +68,7 @@ impl Scenario {
     }
 
     /// It has look-ups to replay.
-    fn searches(&self) -> bool {
+    pub(crate) fn searches(&self) -> bool {
         self.probe != "ple"
     }
 
