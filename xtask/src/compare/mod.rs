@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// The kernel after it
     #[arg(long, value_name = "KERNEL")]
     after: String,
-    /// Another argument for the kernel before, e.g. kvm_amd.ple_gap=64 for a module's parameter; may be repeated
+    /// Another argument for the kernel before, e.g. kvm_amd.pause_filter_count=300 for a module's parameter; may be repeated
     #[arg(long, value_name = "ARGUMENT")]
     before_args: Vec<String>,
     /// Another argument for the kernel after it; may be repeated
