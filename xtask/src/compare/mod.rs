@@ -1,22 +1,30 @@
 //! `cargo xtask compare`: boots two kernels in turn, records the same workloads on both, and compares.
 
+mod boot;
+mod plan;
+mod predict;
+
 use crate::command::Tool;
-use crate::lab::{self, Failure, KernelChoice, Request};
+use crate::lab::{KernelChoice, Request};
+use crate::run::entries;
 use crate::run::scenario::{self, SCENARIOS, Scenario};
-use crate::{build, interrupt, paths, setup};
+use crate::{build, paths, setup};
 use anyhow::{Context, Result, ensure};
-use serde::{Deserialize, Serialize};
+use boot::Boot;
+use plan::{Plan, Subject};
+use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 /// Boot two kernels in the lab in turn, record the same workloads on both, and compare
 ///
-/// KERNEL is a series (6.1, 6.12), SERIES+DIR (the stock kernel with the modules of DIR in place of its own), or
-/// BZIMAGE+MODULES. The boots go before, after, after, before. Interrupted, the same command goes on where it was. A
-/// kernel that fails is reported with its console, and the other side's boots go on.
+/// KERNEL is a series (6.1, 6.12), SERIES+DIR (the stock kernel with the modules of DIR in place of its own), a .deb,
+/// host, or BZIMAGE+MODULES. The boots go before, after, after, before. Interrupted, the same command goes on where it
+/// was. A kernel that fails is reported with its console, and the other side's boots go on.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Args {
     /// The kernel before the change
     #[arg(long, value_name = "KERNEL")]
@@ -24,7 +32,13 @@ pub(crate) struct Args {
     /// The kernel after it
     #[arg(long, value_name = "KERNEL")]
     after: String,
-    /// Only this workload, e.g. slots-53, regions-509, ple-overcommit; can be given several times
+    /// Another argument for the kernel before, e.g. kvm_amd.pause_filter_count=300 for a module's parameter; may be repeated
+    #[arg(long, value_name = "ARGUMENT")]
+    before_args: Vec<String>,
+    /// Another argument for the kernel after it; may be repeated
+    #[arg(long, value_name = "ARGUMENT")]
+    after_args: Vec<String>,
+    /// Only this workload, e.g. slots-53, regions-509, ple-overcommit; may be repeated
     #[arg(long, value_name = "NAME")]
     workload: Vec<String>,
     /// Boots of each kernel [default: 7, and 2 with --exact]
@@ -33,7 +47,11 @@ pub(crate) struct Args {
     /// Count instructions for time: nothing varies, and one run tells as much as ten. Leaves PLE out, which takes two CPUs
     #[arg(long)]
     exact: bool,
-    /// Where recordings, console logs, compare.json and charts go [default: target/compare]
+    /// Also predict, from the recordings before alone, what this search would take, and hold it against the recordings
+    /// after: an engine of `memslot replay`, and whose last-used slot it asks, e.g. linear, rbtree:off
+    #[arg(long, value_name = "ENGINE[:WHOSE]", value_parser = predict::search)]
+    predict: Option<predict::Search>,
+    /// Where recordings, consoles, compare.json, compare.md and charts go [default: target/compare]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Options of `memslot compare`, e.g. --fail-on slower:5%
@@ -41,23 +59,31 @@ pub(crate) struct Args {
     options: Vec<String>,
 }
 
-/// What a folder of results holds, so that only the same comparison is resumed.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Plan {
-    before: String,
-    after: String,
-    workloads: Vec<String>,
-    exact: bool,
-    /// Size and time of the binary that records.
-    memslot: String,
-}
+const EXIT_CODES: &str = "\
+Exit codes: 0 no change for the worse; 1 slower, not comparable, or too few runs to tell (-- --fail-on says otherwise); \
+2 a kernel failed or lacks what a workload takes, or another error.";
 
 /// A side of the comparison.
 struct Side {
     name: &'static str,
     kernel: KernelChoice,
+    arguments: Vec<String>,
     /// It is booted no more.
     failed: bool,
+}
+
+impl Side {
+    fn new(name: &'static str, kernel: &str, arguments: &[String]) -> Result<(Self, Subject)> {
+        let choice = KernelChoice::from_arguments(kernel, None)?;
+        let found = choice.locate().with_context(|| format!("the kernel {name} cannot be booted"))?;
+        let files = std::iter::once(&found.image).chain(&found.replacements);
+        let subject = Subject {
+            kernel: kernel.to_owned(),
+            arguments: arguments.to_vec(),
+            files: files.map(|file| plan::identity(file)).collect::<Result<_>>()?,
+        };
+        Ok((Self { name, kernel: choice, arguments: arguments.to_vec(), failed: false }, subject))
+    }
 }
 
 impl Args {
@@ -69,33 +95,28 @@ impl Args {
         let scenarios = self.scenarios()?;
         setup::ensure()?;
         let memslot = build::static_binary(&build::probes()?)?;
+        let (before, subject_before) = Side::new("before", &self.before, &self.before_args)?;
+        let (after, subject_after) = Side::new("after", &self.after, &self.after_args)?;
         let out = self.out.clone().unwrap_or_else(|| paths::target().join("compare"));
         fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
         let out = std::path::absolute(out)?;
         let plan = Plan {
-            before: self.before.clone(),
-            after: self.after.clone(),
             workloads: scenarios.iter().map(|scenario| scenario.label.to_owned()).collect(),
             exact: self.exact,
-            memslot: identity(&memslot)?,
+            engines_timed: self.predict.is_some(),
+            memslot: plan::identity(&memslot)?,
+            before: subject_before,
+            after: subject_after,
         };
-        resume(&out, &plan)?;
-        let side = |name: &'static str, text: &str| -> Result<Side> {
-            let kernel = KernelChoice::from_arguments(text, None)?;
-            kernel.locate()?;
-            Ok(Side { name, kernel, failed: false })
-        };
-        let mut sides = [side("before", &self.before)?, side("after", &self.after)?];
-        let runs = self.runs.unwrap_or(if self.exact { 2 } else { 7 });
-        for (number, place) in order(runs) {
-            let folder = out.join(format!("{}-{number}", sides[place].name));
-            if sides[place].failed || folder.is_dir() {
-                continue;
-            }
-            eprintln!("xtask: {} run {number} of {runs}: Linux {}", sides[place].name, sides[place].kernel);
-            sides[place].failed = !self.boot(&sides[place], &scenarios, &memslot, &folder)?;
+        plan.resume(&out)?;
+        let whole = self.boot_all(&mut [before, after], &scenarios, &memslot, &out)?;
+        let code = compare(&memslot, &out, &self.options, whole)?;
+        if let Some(search) = &self.predict {
+            println!("\nPredicted from the recordings before, and observed after\n");
+            print!("{}", predict::predict(&memslot, &out, &scenarios, search)?);
         }
-        compare(&memslot, &out, &self.options, sides.iter().any(|side| side.failed))
+        eprintln!("xtask: compare.json, compare.md and charts are in {}", out.display());
+        Ok(code)
     }
 
     fn scenarios(&self) -> Result<Vec<&'static Scenario>> {
@@ -116,41 +137,59 @@ impl Args {
         Ok(found)
     }
 
-    /// One boot. Its recordings take their place only when all of them are there; otherwise the side has failed.
-    fn boot(&self, side: &Side, scenarios: &[&Scenario], memslot: &Path, folder: &Path) -> Result<bool> {
-        let part = folder.with_extension("part");
-        if part.exists() {
-            fs::remove_dir_all(&part).with_context(|| format!("cannot remove {}", part.display()))?;
-        }
-        let script = scenario::script(scenarios.iter().copied(), false);
-        let mut request = Request::new(side.kernel.clone(), vec!["sh".into(), "-c".into(), script]);
-        if self.exact {
-            request = request.exact();
-        }
-        request.memslot = Some(memslot.to_owned());
-        request.out = Some(part.clone());
-        let console = folder.with_extension("console");
-        let failed = match lab::run(&request, &mut io::stderr()) {
-            // 1: something was lost; the comparison says what.
-            Ok(outcome) if outcome.exit_code < 2 => {
-                fs::rename(&part, folder).with_context(|| format!("cannot rename {}", part.display()))?;
-                return Ok(true);
+    /// Makes the boots that are not there yet; whether all recordings are.
+    fn boot_all(
+        &self,
+        sides: &mut [Side; 2],
+        scenarios: &[&Scenario],
+        memslot: &Path,
+        out: &Path,
+    ) -> Result<bool> {
+        let runs = self.runs.unwrap_or(if self.exact { 2 } else { 7 });
+        let folder = |name: &str, number: u32| out.join(format!("{name}-{number}"));
+        let mut to_do: Vec<_> = order(runs).collect();
+        to_do.retain(|(number, side)| !folder(sides[*side].name, *number).is_dir());
+        let start = Instant::now();
+        for (done, &(number, side)) in to_do.iter().enumerate() {
+            let side = &mut sides[side];
+            if side.failed {
+                continue;
             }
-            Ok(outcome) => outcome.output,
-            Err(error) if error.is::<interrupt::Interrupted>() => return Err(error),
-            Err(error) => match error.downcast_ref::<Failure>() {
-                Some(failure) => format!("{}\n{}", failure.summary(), failure.console_end),
-                None => return Err(error),
-            },
+            let name = format!("{} run {number} of {runs}", side.name);
+            eprintln!(
+                "xtask: {name}: Linux {}{}",
+                side.kernel,
+                remaining(start.elapsed(), done, to_do.len())
+            );
+            // By the clock of one boot: it is the recordings of the first that are replayed.
+            let time_engines = self.predict.is_some() && side.name == "before" && number == 1;
+            let script = scenario::script(scenarios, time_engines);
+            let mut request = Request::new(side.kernel.clone(), vec!["sh".into(), "-c".into(), script]);
+            if self.exact {
+                request = request.exact();
+            }
+            request.memslot = Some(memslot.to_owned());
+            request.kernel_arguments.clone_from(&side.arguments);
+            let booted = boot::boot(&name, &request, scenarios, &folder(side.name, number))?;
+            side.failed = booted == Boot::Failed;
+        }
+        let whole = |number: u32, side: usize| {
+            let folder = folder(sides[side].name, number);
+            // Where something is missing, its console lies beside it.
+            folder.is_dir() && !folder.with_extension("console").exists()
         };
-        fs::write(&console, &failed).with_context(|| format!("cannot write {}", console.display()))?;
-        eprintln!(
-            "xtask: the kernel {} failed, and is booted no more; its last words, which are kept in {}:\n{}",
-            side.name,
-            console.display(),
-            crate::command::last_lines(&failed, 20)
-        );
-        Ok(false)
+        Ok(order(runs).all(|(number, side)| whole(number, side)))
+    }
+}
+
+/// How long the rest will take, once a boot tells.
+fn remaining(elapsed: Duration, done: usize, all: usize) -> String {
+    match u32::try_from(done) {
+        Ok(done) if done > 0 => {
+            let left = u32::try_from(all).unwrap_or(u32::MAX).saturating_sub(done);
+            format!(", about {} s to go", (elapsed / done * left).as_secs())
+        }
+        _ => String::new(),
     }
 }
 
@@ -159,63 +198,44 @@ fn order(runs: u32) -> impl Iterator<Item = (u32, usize)> {
     (1..=runs).flat_map(|run| if run % 2 == 1 { [(run, 0), (run, 1)] } else { [(run, 1), (run, 0)] })
 }
 
-/// Boots of another binary are no runs of this comparison.
-fn identity(binary: &Path) -> Result<String> {
-    let found = fs::metadata(binary).and_then(|found| Ok((found.len(), found.modified()?)));
-    let (bytes, time) = found.with_context(|| format!("cannot look at {}", binary.display()))?;
-    let time = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Ok(format!("{bytes} bytes of {}", time.as_secs()))
-}
-
-fn resume(out: &Path, plan: &Plan) -> Result<()> {
-    let path = out.join("plan.json");
-    if let Ok(text) = fs::read_to_string(&path) {
-        ensure!(
-            serde_json::from_str::<Plan>(&text).is_ok_and(|known| known == *plan),
-            "{} holds another comparison, or one by another build of memslot; remove it, or name another folder with \
-             --out",
-            out.display()
-        );
-        return Ok(());
-    }
-    let empty = fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
-    ensure!(empty, "{} holds something else; name another folder with --out", out.display());
-    let text = serde_json::to_string_pretty(plan).context("the plan cannot be written as JSON")?;
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Compares all runs that are there; exit code 1 where a kernel failed, whatever the others say.
-fn compare(memslot: &Path, out: &Path, options: &[String], failed: bool) -> Result<ExitCode> {
-    let mut command = Tool::new(memslot).arg("compare");
+/// Compares all runs that are there. Names are relative to `out`, for they go into what is published.
+fn compare(memslot: &Path, out: &Path, options: &[String], whole: bool) -> Result<ExitCode> {
+    let mut command = Tool::new(memslot).arg("compare").directory(out);
     for side in ["before", "after"] {
         let recordings = recordings(out, side)?;
         ensure!(!recordings.is_empty(), "nothing was recorded of the kernel {side}; the reason is above");
         command = command.arg(format!("--{side}")).args(recordings);
     }
-    let code = command.arg("--out").arg(out.join("charts")).args(options).exit_code()?;
-    let code = u8::try_from(code).unwrap_or(2);
-    Ok(ExitCode::from(code.max(u8::from(failed))))
+    let code = command.args(["--out", "."]).args(options).exit_code()?;
+    if !whole {
+        eprintln!("xtask: not all boots left all recordings; the figures are of those that did");
+        return Ok(ExitCode::from(2));
+    }
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(2)))
 }
 
-/// The recordings of a side's finished boots, in order.
-fn recordings(out: &Path, side: &str) -> Result<Vec<PathBuf>> {
-    let context = || format!("cannot read {}", out.display());
-    let mut found = Vec::new();
-    for entry in fs::read_dir(out).with_context(context)? {
-        let boot = entry.with_context(context)?.path();
+/// A side's finished boots in `out`, by number.
+fn boots(out: &Path, side: &str) -> Result<BTreeMap<u32, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for boot in entries(out)? {
         let name = boot.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let number = name.strip_prefix(side).and_then(|rest| rest.strip_prefix('-'));
-        if !boot.is_dir() || number.is_none_or(|number| number.parse::<u32>().is_err()) {
-            continue;
-        }
-        for entry in fs::read_dir(&boot).with_context(context)? {
-            let path = entry.with_context(context)?.path();
-            if path.join("meta.json").is_file() {
-                found.push(path);
-            }
+        let number = name.strip_prefix(side).and_then(|rest| rest.strip_prefix('-')?.parse().ok());
+        if let Some(number) = number.filter(|_| boot.is_dir()) {
+            found.insert(number, boot);
         }
     }
-    found.sort();
+    Ok(found)
+}
+
+/// The recordings of a side's finished boots, relative to `out`, in order.
+fn recordings(out: &Path, side: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for boot in boots(out, side)?.into_values() {
+        let mut recordings = entries(&boot)?;
+        recordings.retain(|path| path.join("meta.json").is_file());
+        recordings.sort();
+        found.extend(recordings.iter().filter_map(|path| Some(path.strip_prefix(out).ok()?.to_owned())));
+    }
     Ok(found)
 }
 
@@ -229,30 +249,6 @@ mod tests {
         assert_eq!(order, [(1, 0), (1, 1), (2, 1), (2, 0), (3, 0), (3, 1)]);
     }
 
-    fn plan(after: &str) -> Plan {
-        let text = |text: &str| text.to_owned();
-        Plan {
-            before: text("6.1"),
-            after: text(after),
-            workloads: Vec::new(),
-            exact: true,
-            memslot: text("x"),
-        }
-    }
-
-    #[test]
-    fn only_the_same_comparison_is_resumed() {
-        let folder = tempfile::tempdir().unwrap();
-        resume(folder.path(), &plan("6.12")).unwrap();
-        resume(folder.path(), &plan("6.12")).unwrap();
-        assert!(
-            resume(folder.path(), &plan("6.12+x")).unwrap_err().to_string().contains("another comparison")
-        );
-        let foreign = tempfile::tempdir().unwrap();
-        fs::write(foreign.path().join("letter"), "").unwrap();
-        assert!(resume(foreign.path(), &plan("6.12")).unwrap_err().to_string().contains("something else"));
-    }
-
     #[test]
     fn only_finished_boots_are_compared() {
         let folder = tempfile::tempdir().unwrap();
@@ -261,7 +257,8 @@ mod tests {
             fs::create_dir_all(&recording).unwrap();
             fs::write(recording.join("meta.json"), "{}").unwrap();
         }
-        let names = |side: &str| recordings(folder.path(), side).unwrap().len();
-        assert_eq!((names("before"), names("after")), (2, 1));
+        let found = |side: &str| recordings(folder.path(), side).unwrap();
+        assert_eq!(found("before"), [Path::new("before-1/slots-3"), Path::new("before-2/slots-3")]);
+        assert_eq!(found("after"), [Path::new("after-1/slots-3")]);
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// before the command did. Files that the command leaves in $LAB_OUT come back to --out.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// 6.1, 6.12, one of these with modules replaced (6.12+DIR), or a bzImage of your own (then with --modules)
+    /// 6.1, 6.12, one of these with modules replaced (6.12+DIR), a .deb, host, or a bzImage of your own (with --modules)
     #[arg(long, default_value = "6.12")]
     kernel: String,
     /// The modules of a kernel of your own: lib/modules/RELEASE, or the directory that holds lib/modules

@@ -22,9 +22,15 @@ ln -s fd/2 /dev/stderr
 # Kernel warnings belong on the console, which "quiet" has set to errors only.
 dmesg -n 5
 
-# Each line: the module's file, then its parameters.
+# Each line: the module's file, then its parameters. As modprobe does, MODULE.NAME=VALUE from the kernel's command line
+# is added.
 load() {
     while read -r file parameters; do
+        for word in $(cat /proc/cmdline); do
+            case $word in
+            "${file%.ko}".*=*) parameters="$parameters ${word#*.}" ;;
+            esac
+        done
         # Unquoted on purpose: one word a parameter.
         message=$(insmod "/lab/modules/$file" $parameters 2>&1) || echo "module $file: $message" >>/lab/complaints
     done <"$1"

@@ -1,9 +1,10 @@
 //! Finds the kernel to boot and its modules.
 
+use super::package;
 use crate::paths;
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -46,6 +47,10 @@ pub(crate) enum KernelChoice {
         /// The directory with the modules (`*.ko`) that take the place of the kernel's own of the same names.
         replacements: PathBuf,
     },
+    /// A Debian package of a kernel.
+    Package(PathBuf),
+    /// The one that this host runs.
+    Host,
     /// Any bzImage with the directory of its modules.
     Image {
         /// The bzImage.
@@ -61,6 +66,15 @@ impl KernelChoice {
     /// # Errors
     /// When one of the two is there without the other it needs.
     pub(crate) fn from_arguments(kernel: &str, modules: Option<&Path>) -> Result<Self> {
+        let own_modules = match kernel {
+            "host" => Some(Self::Host),
+            package if package.ends_with(".deb") => Some(Self::Package(PathBuf::from(package))),
+            _ => None,
+        };
+        if let Some(choice) = own_modules {
+            ensure!(modules.is_none(), "{kernel} has modules of its own; leave out --modules");
+            return Ok(choice);
+        }
         if let Some((series, directory)) = kernel.split_once('+')
             && let Ok(series) = series.parse()
         {
@@ -77,8 +91,8 @@ impl KernelChoice {
                 Ok(Self::Image { image: PathBuf::from(kernel), modules: modules.to_owned() })
             }
             (Err(_), None) => bail!(
-                "{kernel} is neither 6.1, 6.12 nor one of these with +DIR; for a kernel image of your own name its modules too: \
-                 --modules DIR, or BZIMAGE+MODULES"
+                "{kernel} is neither 6.1, 6.12, one of these with +DIR, a .deb nor host; for a kernel image of your own name \
+                 its modules too: BZIMAGE+MODULES, or --modules DIR where there is such an option"
             ),
         }
     }
@@ -95,6 +109,12 @@ impl KernelChoice {
             Self::Patched { series, replacements } => {
                 let kernel = Self::Series(*series).locate()?;
                 Ok(Kernel { replacements: module_files(replacements)?, ..kernel })
+            }
+            Self::Package(package) => package::unpack(package),
+            Self::Host => {
+                let release = fs::read_to_string("/proc/sys/kernel/osrelease")
+                    .context("cannot read the release of this host's kernel")?;
+                host(Path::new("/"), release.trim())
             }
             Self::Image { image, modules } => {
                 ensure!(image.is_file(), "there is no kernel image {}", image.display());
@@ -128,6 +148,8 @@ impl fmt::Display for KernelChoice {
             Self::Patched { series, replacements } => {
                 write!(formatter, "{}+{}", series.name(), replacements.display())
             }
+            Self::Package(package) => write!(formatter, "{}", package.display()),
+            Self::Host => formatter.write_str("host"),
             Self::Image { image, .. } => write!(formatter, "{}", image.display()),
         }
     }
@@ -163,6 +185,25 @@ impl From<Kernel> for KernelChoice {
 pub(crate) fn unpacked(directory: &Path) -> Result<Kernel> {
     let image = single(&directory.join("boot"), |name| name.starts_with("vmlinuz-"))?;
     Ok(Kernel { image, modules: modules_directory(directory)?, replacements: Vec::new() })
+}
+
+/// The kernel that this host runs, which distributions keep in one of two places.
+fn host(root: &Path, release: &str) -> Result<Kernel> {
+    let modules = root.join("lib/modules").join(release);
+    let images = [root.join("boot").join(format!("vmlinuz-{release}")), modules.join("vmlinuz")];
+    let [in_boot, _] = &images;
+    let Some(image) = images.iter().find(|image| image.is_file()) else {
+        bail!(
+            "this host runs {release}, but has no {} (as in a container, or booted from elsewhere); name a series, a \
+             .deb or BZIMAGE+MODULES instead",
+            in_boot.display()
+        );
+    };
+    // Debian lets root alone read it.
+    File::open(image).with_context(|| format!("cannot read {}; run the command as root", image.display()))?;
+    let modules = modules_directory(&modules)
+        .with_context(|| format!("this host runs {release}, but its modules are not there"))?;
+    Ok(Kernel { image: image.clone(), modules, replacements: Vec::new() })
 }
 
 /// The modules that lie in `directory`, at least one.
@@ -227,9 +268,32 @@ mod tests {
         let patched = KernelChoice::Patched { series: Series::V6_1, replacements: PathBuf::from("a+b/c") };
         assert_eq!(choose("6.1+a+b/c", None), Ok(patched));
         assert!(choose("6.1+x", Some("x")).unwrap_err().contains("leave it out"));
-        assert!(choose("6.2", None).unwrap_err().contains("neither 6.1, 6.12 nor"));
-        assert!(choose("6.2+x", None).unwrap_err().contains("neither 6.1, 6.12 nor"));
+        assert!(choose("6.2", None).unwrap_err().contains("6.2 is neither 6.1, 6.12,"));
+        assert!(choose("6.2+x", None).unwrap_err().contains("6.2+x is neither 6.1, 6.12,"));
+        assert_eq!(choose("host", None), Ok(KernelChoice::Host));
+        assert_eq!(choose("a/b.deb", None), Ok(KernelChoice::Package(PathBuf::from("a/b.deb"))));
+        for own in ["host", "b.deb"] {
+            assert!(choose(own, Some("x")).unwrap_err().contains("modules of its own"));
+        }
         assert!(matches!(choose("bzImage", Some("x")), Ok(KernelChoice::Image { .. })));
+    }
+
+    #[test]
+    fn the_hosts_kernel_is_found_or_missed_in_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let said = || format!("{:#}", host(root, "6.9").unwrap_err());
+        assert!(said().contains("boot/vmlinuz-6.9") && said().contains("container"), "{}", said());
+        fs::create_dir_all(root.join("boot")).unwrap();
+        fs::write(root.join("boot/vmlinuz-6.9"), "").unwrap();
+        assert!(said().contains("its modules are not there"), "{}", said());
+        let modules = root.join("lib/modules/6.9");
+        fs::create_dir_all(&modules).unwrap();
+        fs::write(modules.join("modules.dep"), "").unwrap();
+        let kernel = host(root, "6.9").unwrap();
+        assert_eq!((kernel.image, kernel.modules), (root.join("boot/vmlinuz-6.9"), modules.clone()));
+        fs::rename(root.join("boot/vmlinuz-6.9"), modules.join("vmlinuz")).unwrap();
+        assert_eq!(host(root, "6.9").unwrap().image, modules.join("vmlinuz"));
     }
 
     #[test]

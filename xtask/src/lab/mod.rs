@@ -7,6 +7,7 @@ mod initramfs;
 pub(crate) mod kernel;
 mod modules;
 pub(crate) mod outcome;
+mod package;
 mod qemu;
 pub(crate) mod selftest;
 pub(crate) mod vmlinux;

@@ -157,8 +157,9 @@ impl Args {
         let mut whole = true;
         for needs_cpus in [false, true] {
             let exact = !needs_cpus && !self.no_exact;
-            let chosen = SCENARIOS.iter().filter(|scenario| scenario.needs_cpus() == needs_cpus);
-            let script = scenario::script(chosen, exact);
+            let chosen: Vec<_> =
+                SCENARIOS.iter().filter(|scenario| scenario.needs_cpus() == needs_cpus).collect();
+            let script = scenario::script(&chosen, exact);
             let mut request = Request::new(kernel.clone(), vec!["sh".into(), "-c".into(), script]);
             if exact {
                 request = request.exact();
@@ -181,7 +182,7 @@ impl Args {
 }
 
 /// What a folder holds.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
     let entries = entries.with_context(|| format!("cannot read {}", folder.display()))?;
     Ok(entries.iter().map(fs::DirEntry::path).collect())

@@ -67,6 +67,11 @@ impl Scenario {
         self.probe == "ple"
     }
 
+    /// It has look-ups to replay.
+    pub(crate) fn searches(&self) -> bool {
+        self.probe != "ple"
+    }
+
     /// The command that records it on this host.
     pub(crate) fn record(&self, memslot: &str, folder: &str) -> Tool {
         let output = format!("{folder}/{}", self.label);
@@ -84,24 +89,21 @@ impl Scenario {
 }
 
 /// The shell script that records scenarios in the lab; its exit code is the worst of theirs. Where it is asked for, the
-/// engines are timed by the guest's clock, too.
-pub(crate) fn script<'a>(scenarios: impl Iterator<Item = &'a Scenario>, time_engines: bool) -> String {
+/// engines are timed by the guest's clock afterwards, which leaves the recordings what they are without.
+pub(crate) fn script(scenarios: &[&Scenario], time_engines: bool) -> String {
     let mut script = String::from("worst=0\ncd \"$LAB_OUT\" || exit 2\n");
-    for scenario in scenarios {
-        let command = scenario.record("memslot", ".").command_line();
+    let mut add = |what: &str, command: &Tool| {
+        let command = command.command_line();
         let _ = writeln!(
             script,
-            "echo 'recording {}'\n{command} >/dev/null\ncode=$?\n[ $code -gt $worst ] && worst=$code",
-            scenario.what
+            "echo '{what}'\n{command} >/dev/null\ncode=$?\n[ $code -gt $worst ] && worst=$code"
         );
-        if time_engines {
-            let timing = scenario.time_engines("memslot", ".").command_line();
-            let _ = writeln!(
-                script,
-                "echo 'timing the engines over {}'\n{timing} >/dev/null\ncode=$?\n[ $code -gt $worst ] && worst=$code",
-                scenario.label
-            );
-        }
+    };
+    for scenario in scenarios {
+        add(&format!("recording {}", scenario.what), &scenario.record("memslot", "."));
+    }
+    for scenario in scenarios.iter().filter(|scenario| time_engines && scenario.searches()) {
+        add(&format!("timing the engines over {}", scenario.label), &scenario.time_engines("memslot", "."));
     }
     script.push_str("exit $worst\n");
     script
@@ -116,7 +118,7 @@ mod tests {
     fn every_scenario_has_a_recording_of_its_own_and_a_line_in_the_script() {
         let labels: BTreeSet<_> = SCENARIOS.iter().map(|scenario| scenario.label).collect();
         assert_eq!(labels.len(), SCENARIOS.len());
-        let script = script(SCENARIOS.iter(), true);
+        let script = script(&SCENARIOS.iter().collect::<Vec<_>>(), true);
         for scenario in SCENARIOS {
             let line = format!("--label {} -- memslot workload {} >", scenario.label, scenario.arguments);
             assert_eq!(script.matches(&line).count(), 1, "{line} in\n{script}");

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every test that there is.
 
+mod compare;
 mod end_to_end;
 mod lab_tests;
 mod peers;
@@ -18,7 +19,7 @@ pub(crate) struct Args {
     #[arg(long)]
     no_lab: bool,
     /// Only this stage; may be repeated
-    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "modules", "peers", "run"])]
+    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "modules", "peers", "compare", "run"])]
     stage: Vec<String>,
 }
 
@@ -69,6 +70,7 @@ impl Args {
                 "counts against bpftrace, perf and kprobe_profile, on both kernels",
                 || peers::run(memslot),
             ));
+            stages.push(Stage::new("compare", "kernels compared, one patched", compare::run));
             stages.push(Stage::new("run", "run, end to end", end_to_end::run));
         }
         stages.retain(|stage| self.stage.is_empty() || self.stage.iter().any(|key| key == stage.key));
