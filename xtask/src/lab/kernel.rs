@@ -183,8 +183,14 @@ impl From<Kernel> for KernelChoice {
 /// # Errors
 /// When the directory does not hold exactly one kernel.
 pub(crate) fn unpacked(directory: &Path) -> Result<Kernel> {
-    let image = single(&directory.join("boot"), |name| name.starts_with("vmlinuz-"))?;
-    Ok(Kernel { image, modules: modules_directory(directory)?, replacements: Vec::new() })
+    let modules = modules_directory(directory)?;
+    let beside = modules.join("vmlinuz");
+    let image = if beside.is_file() {
+        beside
+    } else {
+        single(&directory.join("boot"), |name| name.starts_with("vmlinuz-"))?
+    };
+    Ok(Kernel { image, modules, replacements: Vec::new() })
 }
 
 /// The kernel that this host runs, which distributions keep in one of two places.

@@ -130,24 +130,31 @@ impl Modules {
     }
 }
 
+/// What `depmod` makes of the modules. It writes where it reads, and only newer ones know `--outdir`; so it reads links.
 fn made_index(directory: &Path) -> Result<String> {
-    let (Some(release), Some(root)) = (directory.file_name(), directory.ancestors().nth(3)) else {
+    let Some(release) = directory.file_name() else {
         bail!("{} has no modules.dep; run depmod for it", directory.display());
     };
-    let out = tempfile::tempdir().context("no temporary directory for an index of modules")?;
+    let base = tempfile::tempdir().context("no temporary directory for an index of modules")?;
+    let links = base.path().join("lib/modules").join(release);
+    let context = || format!("cannot link the modules of {}", directory.display());
+    fs::create_dir_all(&links).with_context(context)?;
+    for entry in fs::read_dir(directory).with_context(context)? {
+        let entry = entry.with_context(context)?;
+        let target = std::path::absolute(entry.path()).with_context(context)?;
+        std::os::unix::fs::symlink(target, links.join(entry.file_name())).with_context(context)?;
+    }
     Tool::new("/sbin/depmod")
         .arg("--basedir")
-        .arg(root)
-        .arg("--outdir")
-        .arg(out.path())
+        .arg(base.path())
         .arg(release)
         .remedy(format!(
             "{} has no modules.dep; install kmod, or run depmod for it yourself",
             directory.display()
         ))
         .output()?;
-    let index = out.path().join("lib/modules").join(release).join("modules.dep");
-    fs::read_to_string(&index).with_context(|| format!("depmod made no index for {}", directory.display()))
+    fs::read_to_string(links.join("modules.dep"))
+        .with_context(|| format!("depmod made no index for {}", directory.display()))
 }
 
 /// The kernel's name of the module in `file`: dashes are underscores, suffixes gone.

@@ -5,7 +5,7 @@ use crate::command::Tool;
 use crate::{paths, scratch};
 use anyhow::{Context, Result, ensure};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// The kernel in a `linux-image` package. What was unpacked of the very same file is taken again.
@@ -27,17 +27,35 @@ fn unpack_to(package: &Path, folder: &Path) -> Result<Kernel> {
         // The same file system as the final place: a package that is unpacked by half never gets there.
         let partial = scratch::directory(&folder.join("partial"))?;
         let root = partial.path().join("root");
-        Tool::new("dpkg-deb")
-            .arg("--extract")
-            .args([package, &root])
-            .remedy("It takes a whole package, dpkg, and room on the disk.")
-            .output()?;
+        for piece in pieces(package) {
+            Tool::new("dpkg-deb")
+                .arg("--extract")
+                .args([&piece, &root])
+                .remedy("It takes a whole package, dpkg, and room on the disk.")
+                .output()?;
+        }
         unpacked(&root).with_context(|| {
-            format!("{} is no package of a kernel with its modules (linux-image-…)", package.display())
+            format!(
+                "{} is no package of a kernel with its modules (linux-image-…); where a kernel comes in pieces, \
+                 linux-binary-…, linux-modules-… and linux-base-… of the same version must lie beside it",
+                package.display()
+            )
         })?;
         fs::rename(&root, &place).with_context(|| format!("cannot rename {}", root.display()))?;
     }
     unpacked(&place)
+}
+
+/// The packages that a kernel consists of: since Debian 14 linux-image is empty and depends on three more.
+fn pieces(package: &Path) -> Vec<PathBuf> {
+    const PIECES: [&str; 4] = ["linux-image-", "linux-binary-", "linux-modules-", "linux-base-"];
+    let name = package.file_name().unwrap_or_default().to_string_lossy();
+    let mut pieces = vec![package.to_owned()];
+    if let Some(rest) = PIECES.iter().find_map(|piece| name.strip_prefix(piece)) {
+        let beside = PIECES.iter().map(|piece| package.with_file_name(format!("{piece}{rest}")));
+        pieces.extend(beside.filter(|piece| piece != package && piece.is_file()));
+    }
+    pieces
 }
 
 #[cfg(test)]
@@ -74,6 +92,23 @@ mod tests {
         let again = unpack_to(&file, &folder).unwrap();
         assert_eq!(again, kernel);
         assert_eq!(fs::metadata(&again.image).unwrap().modified().unwrap(), before);
+    }
+
+    #[test]
+    fn pieces_of_the_same_version_belong_together() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in [
+            "linux-image-7.2_1.deb",
+            "linux-modules-7.2_1.deb",
+            "linux-modules-7.2_2.deb",
+            "linux-base-7.2_1.deb",
+        ] {
+            fs::write(at(name), "").unwrap();
+        }
+        let expected = ["linux-image-7.2_1.deb", "linux-modules-7.2_1.deb", "linux-base-7.2_1.deb"].map(at);
+        assert_eq!(pieces(&at("linux-image-7.2_1.deb")), expected);
+        assert_eq!(pieces(&at("own.deb")), [at("own.deb")]);
     }
 
     #[test]
