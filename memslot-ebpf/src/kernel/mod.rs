@@ -4,8 +4,8 @@
 mod iotlb;
 mod memslots;
 
-pub use iotlb::{RegionNode, RegionWalk, Request, search as search_regions};
-pub use memslots::{SlotNode, Slots, search as search_slots};
+pub use iotlb::{RegionNode, RegionWalk, Request, Table, search as search_regions};
+pub use memslots::{SlotNode, Slots, id_of, search as search_slots};
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
 use memslot_common::settings::Settings;
@@ -31,6 +31,21 @@ pub struct Unreadable;
 pub fn read<T>(address: u64) -> Result<T, Unreadable> {
     // SAFETY: the helper checks the address and fails where it cannot be read.
     unsafe { bpf_probe_read_kernel(address as *const T) }.map_err(|_| Unreadable)
+}
+
+/// Reads two words of one structure, in one go where they are neighbours: most of a read's cost is
+/// the call.
+#[inline(always)]
+pub fn read_two(structure: u64, first: u32, second: u32) -> Result<(u64, u64), Unreadable> {
+    if second == first + 8 {
+        let [first, second] = read::<[u64; 2]>(structure + u64::from(first))?;
+        return Ok((first, second));
+    }
+    if first == second + 8 {
+        let [second, first] = read::<[u64; 2]>(structure + u64::from(second))?;
+        return Ok((first, second));
+    }
+    Ok((read(structure + u64::from(first))?, read(structure + u64::from(second))?))
 }
 
 /// `struct rb_node`

@@ -62,7 +62,14 @@ pub(crate) mod lifelike {
 
     fn meta(probe: Probe, function: &str, entries: u64) -> Meta {
         let attached = vec![Attached { function: function.into(), kind: AttachKind::Fentry }];
-        let account = Account { entries, returns: entries, emitted: entries, ..Account::default() };
+        let account = Account {
+            entries,
+            begun: entries,
+            returns: entries,
+            finished: entries,
+            emitted: entries,
+            ..Account::default()
+        };
         Meta {
             complete: true,
             host: Host {
@@ -148,6 +155,7 @@ pub(crate) mod lifelike {
             digest.add_fault(&Fault {
                 time: u64::from(event) * 10_000,
                 latency: base + 46 * u64::from(visited) + noise + tail,
+                on_cpu: None,
                 cpu: 0,
                 vm: VmId(0),
                 vcpu: 0,
@@ -177,6 +185,7 @@ pub(crate) mod lifelike {
             digest.add_translation(&Translation {
                 time: u64::from(event) * 1000,
                 latency: 780 + 14 * u64::from(visited) + rng.random_range(0..40),
+                on_cpu: None,
                 cpu: 0,
                 device: DeviceId(0),
                 table: TableId(0),
@@ -213,6 +222,7 @@ pub(crate) mod lifelike {
             digest.add_ple_exit(&PleExit {
                 time: 1_000_000 + u64::from(event) * 100_000,
                 latency: if boosted > 0 { 3800 } else { 1400 } + rng.random_range(0..900),
+                on_cpu: None,
                 on_spin: Some(700),
                 cpu: 0,
                 vm: VmId(0),

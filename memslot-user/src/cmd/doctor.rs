@@ -40,11 +40,7 @@ struct Report {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let options = Options {
-            probes: Probe::ALL.into_iter().collect(),
-            preference: self.attach,
-            ring_bytes: SMALL_RING,
-        };
+        let options = Options { preference: self.attach, ring_bytes: SMALL_RING, ..Options::default() };
         let probes = Probes::attach(&options).context("nothing can be probed on this host")?;
         let report = Report {
             schema: 1,
