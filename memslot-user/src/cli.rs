@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::cmd::{bench_engines, chart, doctor, engines, ple, record, replay, summary, workload};
+use crate::cmd::{bench_engines, chart, compare, doctor, engines, ple, record, replay, summary, workload};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -27,6 +27,8 @@ enum Command {
     Ple(ple::Args),
     /// Draw the charts of a recording as PNG
     Chart(chart::Args),
+    /// Compare kernels before and after a patch: what changed, by how much, and how sure that is
+    Compare(compare::Args),
     /// Print a recording's figures as tables or JSON
     Summary(summary::Args),
     /// List the data structures, or show a tree over a layout
@@ -47,6 +49,7 @@ impl Cli {
             Command::Replay(args) => args.run(),
             Command::Ple(args) => args.run(),
             Command::Chart(args) => args.run(),
+            Command::Compare(args) => args.run(),
             Command::Summary(args) => args.run(),
             Command::Engines(args) => args.run(),
             Command::BenchEngines(args) => args.run(),

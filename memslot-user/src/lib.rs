@@ -7,6 +7,7 @@
 
 pub mod bench;
 pub mod chart;
+pub mod compare;
 pub mod digest;
 pub mod engine;
 pub mod given;

@@ -10,6 +10,7 @@
 use memslot::{
     digest::Digest,
     model::{Class, Memslot, Probe, Region, RegionChangeKind, SlotChangeKind},
+    ple::{policy::Policy, window::Parameters},
     recording::{AttachKind, Recording, Rows, Stored},
     replay::{self, Check},
     stats::Sample,
@@ -342,6 +343,101 @@ fn ple_exits_grow_the_window_as_kvm_does_and_account_for_every_yield() {
     for_each_kind("ple-over", |case| {
         assert!(rows(case.recording.ple_exits()).iter().any(|exit| exit.yields > 0), "{}", case.name);
     });
+}
+
+/// A vCPU as the kernel's trace events tell of it.
+#[derive(Default)]
+struct TracedVcpu {
+    /// The window that the policy gives it.
+    window: u32,
+    /// Its thread is in `KVM_RUN`, where being scheduled in shrinks the window.
+    runs: bool,
+    /// Changes of the window, by the policy and by `kvm_ple_window_update`.
+    replayed: Vec<(u32, u32)>,
+    updates: Vec<(u32, u32)>,
+    /// The policy's windows before and after each exit.
+    exits: Vec<(u32, u32)>,
+}
+
+impl TracedVcpu {
+    fn moved(&mut self, window: u32) {
+        if window != self.window {
+            self.replayed.push((self.window, window));
+        }
+        self.window = window;
+    }
+}
+
+/// The number that follows a word of a trace event's text.
+fn after(text: &str, word: &str) -> u32 {
+    let rest = text.split_once(word).unwrap_or_else(|| panic!("no {word} in {text}")).1;
+    rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+/// Runs the policy over a trace's exits and switches alone; beside it stand the windows that the kernel traced.
+fn traced(trace: &str, parameters: Parameters) -> BTreeMap<u32, TracedVcpu> {
+    let policy = Policy::Dynamic(parameters);
+    let mut threads = BTreeMap::<u32, u32>::new();
+    let mut vcpus = BTreeMap::<u32, TracedVcpu>::new();
+    for line in trace.lines().filter(|line| !line.starts_with('#')) {
+        let (task, rest) = line.split_once(" [").unwrap();
+        let thread: u32 = task.trim_end().rsplit_once('-').unwrap().1.parse().unwrap();
+        let mut parts = rest.splitn(3, ": ");
+        let (event, text) = (parts.nth(1).unwrap(), parts.next().unwrap_or_default());
+        if event == "kvm_entry" {
+            let id = after(text, "vcpu ");
+            threads.insert(thread, id);
+            let fresh = TracedVcpu { window: parameters.base, ..TracedVcpu::default() };
+            vcpus.entry(id).or_insert(fresh).runs = true;
+        }
+        let whose = if event == "sched_switch" { after(text, "next_pid=") } else { thread };
+        let Some(vcpu) = threads.get(&whose).and_then(|id| vcpus.get_mut(id)) else { continue };
+        match event {
+            "kvm_exit" if text.contains("reason pause ") => {
+                let before = vcpu.window;
+                vcpu.moved(policy.exited(before));
+                vcpu.exits.push((before, vcpu.window));
+            }
+            "sched_switch" if vcpu.runs => vcpu.moved(policy.scheduled_in(vcpu.window)),
+            "kvm_userspace_exit" => vcpu.runs = false,
+            "kvm_ple_window_update" => vcpu.updates.push((after(text, " old "), after(text, " new "))),
+            _ => {}
+        }
+    }
+    vcpus
+}
+
+#[test]
+#[ignore = "needs the lab's recordings: cargo xtask test"]
+fn the_policy_replayed_gives_the_windows_that_the_kernel_traced_and_memslot_recorded() {
+    let case = Case::open(AttachKind::Fentry, "ple-traced");
+    case.assert_counts();
+    let trace = fs::read_to_string(case.recording.dir().with_extension("trace")).unwrap();
+    let kept =
+        trace.lines().find_map(|line| line.strip_prefix("# entries-in-buffer/entries-written: ")).unwrap();
+    let (kept, written) = kept.split_whitespace().next().unwrap().split_once('/').unwrap();
+    assert_eq!(kept, written, "the trace lost events");
+    let (parameters, _) = Parameters::of_recording(case.recording.meta()).unwrap();
+    let vcpus = traced(&trace, parameters);
+    let mut recorded = BTreeMap::<u32, Vec<(u32, u32)>>::new();
+    for exit in rows(case.recording.ple_exits()) {
+        recorded.entry(exit.vcpu).or_default().push(exit.window);
+    }
+    let exits: BTreeMap<_, _> = vcpus
+        .iter()
+        .filter(|(_, vcpu)| !vcpu.exits.is_empty())
+        .map(|(id, vcpu)| (*id, vcpu.exits.clone()))
+        .collect();
+    assert_eq!(exits, recorded, "the policy's windows against the recorded ones");
+    for (id, vcpu) in &vcpus {
+        assert_eq!(
+            vcpu.replayed, vcpu.updates,
+            "vCPU {id}: the policy's windows against kvm_ple_window_update's"
+        );
+    }
+    let updates = || vcpus.values().flat_map(|vcpu| &vcpu.updates);
+    assert!(updates().filter(|(old, new)| new > old).count() > 20, "hardly a window grew");
+    assert!(updates().filter(|(old, new)| new < old).count() > 20, "hardly a window shrank");
 }
 
 #[test]

@@ -28,6 +28,12 @@ enum What {
         /// Fewer and shorter rounds, and a replay of 1 million events
         #[arg(long)]
         quick: bool,
+        /// Events of the replay; 100 million take about 3 GB in the folder for temporary files [default: 10 million]
+        #[arg(long, value_name = "N")]
+        events: Option<u32>,
+        /// Measure the replay and no engine
+        #[arg(long)]
+        only_replay: bool,
     },
 }
 
@@ -37,12 +43,19 @@ impl Args {
     /// # Errors
     /// When the build or the measurement fails.
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let What::Engines { json, quick } = self.what;
+        let What::Engines { json, quick, events, only_replay } = self.what;
         let memslot = build::plain_binary()?;
         let recordings = paths::target().join("run/recording");
         let here = env::current_dir().context("the working directory is gone")?;
         let json = json.map(|json| here.join(json));
-        let command = engines(&memslot, json.as_deref(), quick, recordings.is_dir().then_some(&*recordings));
+        let mut command =
+            engines(&memslot, json.as_deref(), quick, recordings.is_dir().then_some(&*recordings));
+        if let Some(events) = events {
+            command = command.arg("--events").arg(events.to_string());
+        }
+        if only_replay {
+            command = command.arg("--only-replay");
+        }
         let code = progress::step("measuring the engines", || command.exit_code())?;
         Ok(ExitCode::from(u8::try_from(code).unwrap_or(2)))
     }

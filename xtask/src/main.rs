@@ -1,9 +1,12 @@
 //! Sets up, builds, tests and runs memslot.
 
 mod bench;
+mod btf_extract;
 mod build;
 mod command;
+mod compare;
 mod interrupt;
+mod kbuild;
 mod lab;
 mod paths;
 mod progress;
@@ -28,9 +31,13 @@ enum Command {
     Setup(setup::Args),
     Build(build::Args),
     Lab(lab::cli::Args),
+    Module(kbuild::cli::ModuleArgs),
+    Livepatch(kbuild::cli::LivepatchArgs),
     Run(run::Args),
+    Compare(compare::Args),
     Test(test::Args),
     Bench(bench::Args),
+    BtfExtract(btf_extract::Args),
 }
 
 fn main() -> ExitCode {
@@ -38,9 +45,13 @@ fn main() -> ExitCode {
         Command::Setup(args) => args.run(),
         Command::Build(args) => args.run(),
         Command::Lab(args) => args.run(),
+        Command::Module(args) => args.run(),
+        Command::Livepatch(args) => args.run(),
         Command::Run(args) => args.run(),
+        Command::Compare(args) => args.run(),
         Command::Test(args) => args.run(),
         Command::Bench(args) => args.run(),
+        Command::BtfExtract(args) => args.run(),
     };
     match result {
         Ok(code) => code,

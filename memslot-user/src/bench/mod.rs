@@ -41,4 +41,7 @@ pub enum Error {
     /// The kernel does not say how much memory was used.
     #[error("/proc/self/status has no VmHWM line: is /proc mounted?")]
     NoPeak,
+    /// The kernel does not say how much CPU time was used.
+    #[error("/proc/self/stat has no user time: is /proc mounted?")]
+    NoTime,
 }

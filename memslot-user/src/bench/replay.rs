@@ -17,6 +17,8 @@ pub struct ReplayFigure {
     pub events: u64,
     /// Wall time, s.
     pub seconds: f64,
+    /// CPU time in user mode, s: what other programs on the machine disturb less.
+    pub user_seconds: f64,
     /// The most memory that the process held.
     pub max_rss_bytes: u64,
 }
@@ -41,14 +43,14 @@ pub fn replay_all(dir: &Path) -> Result<ReplayFigure, Error> {
         engines: Some(EngineId::ALL.to_vec()),
         ..Options::default()
     };
-    let start = Instant::now();
+    let (start, user) = (Instant::now(), user_seconds()?);
     let replays = replay::run(&Recording::open(dir)?, &options, &|_| {})?;
-    let seconds = start.elapsed().as_secs_f64();
+    let (seconds, user_seconds) = (start.elapsed().as_secs_f64(), user_seconds()? - user);
     if replays.is_empty() || !replays.iter().all(ProbeReplay::sound) {
         return Err(Error::Unsound);
     }
     let events = replays.iter().map(|replay| replay.check.events).sum();
-    Ok(ReplayFigure { events, seconds, max_rss_bytes: peak_memory()? })
+    Ok(ReplayFigure { events, seconds, user_seconds, max_rss_bytes: peak_memory()? })
 }
 
 /// `VmHWM`: the most memory that this process has held.
@@ -57,6 +59,16 @@ fn peak_memory() -> Result<u64, Error> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or(Error::NoPeak)?;
     let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().map_err(|_| Error::NoPeak)?;
     Ok(kib << 10)
+}
+
+/// `utime` of this process, which Linux counts in hundredths of a second (`USER_HZ`).
+fn user_seconds() -> Result<f64, Error> {
+    let stat = std::fs::read_to_string("/proc/self/stat").map_err(|_| Error::NoTime)?;
+    // The name in parentheses may hold spaces; behind it the fields begin with the third.
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields).ok_or(Error::NoTime)?;
+    let ticks: u32 =
+        fields.split_whitespace().nth(14 - 3).and_then(|field| field.parse().ok()).ok_or(Error::NoTime)?;
+    Ok(f64::from(ticks) / 100.0)
 }
 
 #[cfg(test)]

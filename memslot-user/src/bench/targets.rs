@@ -17,7 +17,7 @@ pub struct Target {
     pub measured: Interval,
     /// What it must not exceed.
     pub limit: f64,
-    /// Does it keep to the limit? It is missed only where the whole interval lies above.
+    /// Does the median keep to the limit?
     pub met: bool,
 }
 
@@ -27,7 +27,7 @@ const FASTER_FROM: u32 = 32;
 const TIMED_EVENTS: u64 = 10_000_000;
 
 fn target(target: String, figure: &Figure, measured: Interval, limit: f64) -> Target {
-    let met = measured.low <= limit;
+    let met = measured.value <= limit;
     Target { target, slots: figure.slots, pattern: Some(figure.pattern), measured, limit, met }
 }
 

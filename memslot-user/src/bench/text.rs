@@ -39,8 +39,8 @@ pub fn text(figures: &[Figure], targets: &[Target], replay: Option<&ReplayFigure
         let mb = replay.max_rss_bytes as f64 / 1e6;
         let _ = writeln!(
             out,
-            "\nReplay: {} events through all engines in {:.1} s and {mb:.0} MB",
-            replay.events, replay.seconds
+            "\nReplay: {} events through all engines in {:.1} s ({:.1} s of CPU in user mode) and {mb:.0} MB",
+            replay.events, replay.seconds, replay.user_seconds
         );
     }
     let missed: Vec<&Target> = targets.iter().filter(|target| !target.met).collect();

@@ -3,6 +3,7 @@
 //! embedded, and no display is asked for.
 
 mod canvas;
+pub mod compare;
 mod draw;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -50,6 +51,8 @@ pub enum Chart {
     SearchLength,
     /// Predicted against observed latency.
     Prediction,
+    /// What the line of the predictions leaves unexplained.
+    Residuals,
     /// Latency against search length.
     LengthLatency,
     /// Search length, look-up time and latency from recording to recording.
@@ -58,6 +61,10 @@ pub enum Chart {
     PleWindow,
     /// What the yields of PLE exits came to.
     PleYield,
+    /// The recorded exits under other policies.
+    PleReplay,
+    /// Policies under loads, simulated.
+    PlePolicies,
 }
 
 impl Chart {
@@ -65,10 +72,17 @@ impl Chart {
     #[must_use]
     pub fn of(probe: Probe) -> &'static [Self] {
         match probe {
-            Probe::PageFault | Probe::Translate => {
-                &[Self::Latency, Self::SearchLength, Self::Prediction, Self::LengthLatency, Self::Scaling]
+            Probe::PageFault | Probe::Translate => &[
+                Self::Latency,
+                Self::SearchLength,
+                Self::Prediction,
+                Self::Residuals,
+                Self::LengthLatency,
+                Self::Scaling,
+            ],
+            Probe::Ple => {
+                &[Self::Latency, Self::PleWindow, Self::PleYield, Self::PleReplay, Self::PlePolicies]
             }
-            Probe::Ple => &[Self::Latency, Self::PleWindow, Self::PleYield],
         }
     }
 
@@ -79,10 +93,13 @@ impl Chart {
             Self::Latency => "latency",
             Self::SearchLength => "search-length",
             Self::Prediction => "prediction",
+            Self::Residuals => "residuals",
             Self::LengthLatency => "latency-by-search-length",
             Self::Scaling => "scaling",
             Self::PleWindow => "window",
             Self::PleYield => "yields",
+            Self::PleReplay => "replay",
+            Self::PlePolicies => "policies",
         }
     }
 
@@ -139,10 +156,13 @@ pub fn draw(chart: Chart, probe: Probe, digests: &[&Digest], size: Size) -> Resu
         Chart::Latency => draw::latency::draw(&job),
         Chart::SearchLength => draw::search_length::draw(&job),
         Chart::Prediction => draw::prediction::draw(&job),
+        Chart::Residuals => draw::residuals::draw(&job),
         Chart::LengthLatency => draw::length_latency::draw(&job),
         Chart::Scaling => draw::scaling::draw(&job),
         Chart::PleWindow => draw::ple::window(&job),
         Chart::PleYield => draw::ple::yields(&job),
+        Chart::PleReplay => draw::ple_policies::replayed(&job),
+        Chart::PlePolicies => draw::ple_policies::simulated(&job),
     }
 }
 
@@ -167,6 +187,13 @@ pub fn worthwhile(chart: Chart, probe: Probe, digests: &[&Digest]) -> bool {
     };
     match chart {
         Chart::Scaling => having(2, |digest, probe| digest.probe(probe).visited.total() > 0),
+        Chart::Residuals => {
+            having(1, |digest, probe| digest.replay(probe).is_some_and(|replay| replay.fit.is_some()))
+        }
+        Chart::PleReplay => having(1, |digest, _| {
+            digest.ple_analysis.as_ref().is_some_and(|analysis| !analysis.policies.is_empty())
+        }),
+        Chart::PlePolicies => having(1, |digest, _| !digest.ple_simulated.is_empty()),
         _ => having(1, |digest, probe| digest.probe(probe).latency.count() > 0),
     }
 }

@@ -154,6 +154,29 @@ impl Axis {
         Self::new(Kind::Linear, 0.0, span * 1.04, ticks)
     }
 
+    /// An even axis that holds both values and 0, with room at both ends.
+    pub(crate) fn signed(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
+        let finite = |value: f64| if value.is_finite() { value.clamp(-1e300, 1e300) } else { 0.0 };
+        let (low, high) = (finite(low).min(0.0), finite(high).max(0.0));
+        if high > low { Self::between(low, high, label) } else { Self::between(-1.0, 1.0, label) }
+    }
+
+    /// An even axis from `low` to `high`, with room at both ends, labelled by `label`.
+    pub(crate) fn between(low: f64, high: f64, label: impl Fn(f64) -> String) -> Self {
+        let span = high - low;
+        let span = if span.is_finite() && span > 0.0 { span } else { 1.0 };
+        let low = if low.is_finite() { low } else { 0.0 };
+        let (low, high) = (low - span * 0.05, low + span * 1.05);
+        let step = round_step(span / 5.0);
+        let first = (low / step).ceil();
+        let ticks = (0..16_u8)
+            // A sum, and no negative zero.
+            .map(|place| (first + f64::from(place)) * step + 0.0)
+            .map(|value| Tick { value, label: label(value), rank: 0 })
+            .collect();
+        Self::new(Kind::Linear, low, high, ticks)
+    }
+
     /// An even axis of whole numbers from 0 to `max`, with room at both ends.
     pub(crate) fn whole_numbers(max: u32) -> Self {
         let step = (0..10)
@@ -255,6 +278,25 @@ mod tests {
         assert_eq!(labels(&Axis::whole_numbers(9)), ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
         assert_eq!(labels(&Axis::whole_numbers(25)), ["0", "5", "10", "15", "20", "25"]);
         assert!(!Axis::even(f64::NAN, text::figure).ticks.is_empty());
+        let between = Axis::between(-4.0, 9.0, text::figure);
+        let shown: Vec<_> = between.ticks.iter().map(|tick| tick.label.as_str()).collect();
+        assert_eq!(shown, ["0", "5"]);
+        assert!(between.at(-4.0) > 0.0 && between.at(9.0) < 1.0);
+        assert!(!Axis::between(0.0, 0.0, text::figure).ticks.is_empty());
+        assert!(!Axis::between(f64::NAN, f64::INFINITY, text::figure).ticks.is_empty());
+    }
+
+    #[test]
+    fn signed_axes_hold_zero() {
+        let axis = Axis::signed(-30.0, 400.0, text::signed_tick);
+        assert_eq!(labels(&axis), ["0", "+100 ns", "+200 ns", "+300 ns", "+400 ns"]);
+        assert_eq!(labels(&Axis::signed(-50.0, 50.0, text::figure)), ["-40", "-20", "0", "20", "40"]);
+        assert!(axis.at(-30.0) > 0.0 && axis.at(400.0) < 1.0);
+        for (low, high) in [(5.0, 9.0), (0.0, 0.0), (f64::NAN, f64::INFINITY), (f64::MIN, f64::MAX)] {
+            let axis = Axis::signed(low, high, text::figure);
+            assert!(axis.holds(0.0) && (0.0..=1.0).contains(&axis.at(0.0)), "{low} {high}");
+            assert!(axis.ticks.len() > 2, "{low} {high}: {axis:?}");
+        }
     }
 
     #[test]

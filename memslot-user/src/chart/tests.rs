@@ -78,6 +78,8 @@ fn every_series_has_its_colour() {
             }
             assert!(!has(find(&images, probe, chart), palette::engine("rbtree").colour));
         }
+        let residuals = find(&images, probe, Chart::Residuals);
+        assert!(has(residuals, palette::BLUE) && has(residuals, palette::VERMILLION), "{probe:?}");
         let image = find(&images, probe, Chart::LengthLatency);
         assert!(has(image, palette::BLUE) && has(image, palette::VERMILLION), "{probe:?}");
     }
@@ -85,10 +87,38 @@ fn every_series_has_its_colour() {
     for vcpu in 0..4 {
         assert!(has(window, palette::numbered(vcpu).colour), "vCPU {vcpu}");
     }
+    assert!(has(window, palette::GREY), "the windows by the rules");
+    let replayed = lifelike::ple_replayed("PLE, 2 vCPUs on 1 CPU");
+    let image = draw(Chart::PleReplay, Probe::Ple, &[&replayed], Size::default()).unwrap();
+    for policy in 0..4 {
+        assert!(has(&image, palette::numbered(policy).colour), "policy {policy}");
+    }
     let yields = find(&images, Probe::Ple, Chart::PleYield);
     for group in [Group::Boosted, Group::Declined, Group::Undercommit] {
         assert!(has(yields, palette::group(group)));
     }
+}
+
+#[test]
+fn simulated_policies_are_drawn_and_what_is_not_there_is_no_chart() {
+    let mut digest = lifelike::ple("PLE", 2, false, 7);
+    for chart in [Chart::PlePolicies, Chart::PleReplay] {
+        assert!(!worthwhile(chart, Probe::Ple, &[&digest]));
+    }
+    digest.ple_simulated = crate::ple::simulate_for(&digest.meta).unwrap();
+    assert_eq!(digest.ple_simulated.len(), 2, "in cycles, and in the recording's PAUSEs");
+    assert!(worthwhile(Chart::PlePolicies, Probe::Ple, &[&digest]));
+    assert!(worthwhile(Chart::PleReplay, Probe::Ple, &[&lifelike::ple_replayed("PLE")]));
+    for (_, _, image) in draw_all("policies", &[&digest, &lifelike::ple_replayed("PLE, 2 vCPUs on 1 CPU")]) {
+        assert!(image.height < 4000);
+    }
+    let image = draw(Chart::PlePolicies, Probe::Ple, &[&digest], Size::default()).unwrap();
+    for policy in 0..5 {
+        assert!(has(&image, palette::numbered(policy).colour), "policy {policy}");
+    }
+    let slots = [lifelike::slots("slots-3", 3, 100, 1), lifelike::slots("slots-53", 53, 100, 1)];
+    assert!(!worthwhile(Chart::Residuals, Probe::PageFault, &[&slots[0]]), "it has no line");
+    assert!(worthwhile(Chart::Residuals, Probe::PageFault, &[&slots[1]]));
 }
 
 #[test]

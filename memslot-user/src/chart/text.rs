@@ -75,6 +75,33 @@ pub fn tick(ns: f64) -> String {
     format!("{} {unit}", figure(value))
 }
 
+/// A difference of times in ns, with its sign.
+#[must_use]
+pub fn signed_time(ns: f64) -> String {
+    signed(ns, time)
+}
+
+/// The same without trailing zeros, for ticks.
+#[must_use]
+pub fn signed_tick(ns: f64) -> String {
+    signed(ns, tick)
+}
+
+/// A difference in per cent, with its sign: `+12.3 %`.
+#[must_use]
+pub fn signed_percent(percent: f64) -> String {
+    signed((percent * 10.0).round() / 10.0, |percent| format!("{} %", figure(percent)))
+}
+
+fn signed(value: f64, text: impl Fn(f64) -> String) -> String {
+    let sign = match value {
+        value if value > 0.0 => "+",
+        value if value < 0.0 => "−",
+        _ => "",
+    };
+    format!("{sign}{}", text(value.abs()))
+}
+
 fn scaled(ns: f64) -> (f64, &'static str) {
     let ns = if ns.abs() < 1e12 { significant(ns, 3) } else { ns };
     let (unit, scale) = match ns.abs() {
@@ -102,6 +129,17 @@ pub fn share(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn differences_have_their_sign() {
+        assert_eq!(signed_time(-12.0), "−12 ns");
+        assert_eq!(signed_time(2500.0), "+2.50 µs");
+        assert_eq!(signed_time(0.0), "0 ns");
+        assert_eq!(signed_tick(-2000.0), "−2 µs");
+        assert_eq!(signed_percent(12.345), "+12.3 %");
+        assert_eq!(signed_percent(-0.01), "0 %");
+        assert_eq!(signed_percent(f64::NAN), "– %");
+    }
 
     #[test]
     fn times_have_the_unit_that_suits_them() {

@@ -19,8 +19,11 @@ pub(crate) struct Args {
     /// Events of the replay; 0, none [default: 10 million]
     #[arg(long, value_name = "N")]
     events: Option<u32>,
+    /// Measure the replay and no engine
+    #[arg(long)]
+    only_replay: bool,
     /// Only measure the replay of this recording, and print the figure as JSON
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "quick", "recordings", "events"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["json", "quick", "recordings", "events", "only_replay"])]
     replay: Option<PathBuf>,
 }
 
@@ -43,7 +46,7 @@ impl Args {
         let recorded_addresses = if traces.is_empty() { "synthetic" } else { "recording" };
         let effort = if self.quick { Effort::QUICK } else { Effort::FULL };
         let mut figures = Vec::new();
-        for slots in SLOTS {
+        for slots in SLOTS.into_iter().filter(|_| !self.only_replay) {
             for pattern in Pattern::ALL {
                 figures.extend(bench::measure(&bench::case(slots, pattern, &traces), effort)?);
             }
@@ -52,7 +55,7 @@ impl Args {
         let replay = if events > 0 { Some(replay(events)?) } else { None };
         let targets = bench::targets(&figures, replay.as_ref());
         print!("{}", bench::text(&figures, &targets, replay.as_ref()));
-        if traces.is_empty() {
+        if traces.is_empty() && !self.only_replay {
             println!("No recordings were given: the recorded addresses are a synthetic trace.");
         }
         if let Some(path) = &self.json {

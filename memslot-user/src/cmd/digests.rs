@@ -1,10 +1,12 @@
 //! Reads and replays the recordings of a command line; for `chart` and `summary`.
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use memslot::digest::Digest;
+use memslot::ple::{self, window::Parameters};
 use memslot::recording::{Meta, Recording};
-use memslot::replay::{self, Options, ProbeReplay};
+use memslot::replay::clock::{self, EngineTimes};
+use memslot::replay::{self, Options, ProbeReplay, Progress};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -56,14 +58,34 @@ impl Source {
             .with_context(|| format!("cannot read {}", dir.display()))?;
         if !self.no_replay {
             let options = Options { rounds: self.rounds, ..Options::default() };
-            digest.replays = replay::run(&recording, &options, &|progress| {
+            let report = |progress: Progress| {
                 bar.set_message(format!("{label}: {}", progress.stage));
                 bar.set_position(progress.done);
-            })
-            .with_context(|| format!("cannot replay {}; --no-replay leaves that out", dir.display()))?;
+            };
+            digest.replays = replay::run(&recording, &options, &report)
+                .with_context(|| format!("cannot replay {}; --no-replay leaves that out", dir.display()))?;
+            by_own_clock(&recording, &options, &mut digest.replays, &report)?;
+            if digest.ple.latency.count() > 0 && Parameters::of_recording(&digest.meta).is_some() {
+                bar.set_message(format!("{label}: PLE policies"));
+                digest.ple_analysis = Some(ple::analyse(&recording, &[], None)?);
+                digest.ple_simulated = ple::simulate_for(&digest.meta).map_err(|error| anyhow!(error))?;
+            }
         }
         Ok(digest)
     }
+}
+
+/// Adds what the engines' times by the recording's own clock predict, if it has any.
+pub(crate) fn by_own_clock(
+    recording: &Recording,
+    options: &Options,
+    replays: &mut [ProbeReplay],
+    report: &dyn Fn(Progress),
+) -> anyhow::Result<()> {
+    if let Some(times) = EngineTimes::read(recording)? {
+        clock::predict(recording, &times, options, replays, report)?;
+    }
+    Ok(())
 }
 
 /// The directory's own name.

@@ -1,11 +1,10 @@
 //! `memslot engines`
 
-use super::output;
+use super::{given, output};
 use anyhow::Context;
-use memslot::engine::{EngineId, Range, TreeShape};
-use memslot::layouts::{self, FORMS, Generator};
-use memslot::model::Memslot;
-use std::path::{Path, PathBuf};
+use memslot::engine::{EngineId, TreeShape};
+use memslot::layouts::{self, FORMS};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
@@ -14,12 +13,12 @@ pub(crate) struct Args {
     /// Show this tree over a layout: wbtree, rbtree or interval_tree
     #[arg(long, value_name = "ENGINE")]
     show: Option<EngineId>,
-    /// A JSON file with the slots in the order of creation: [{"id": 0, "base_gfn": 0, "npages": 160}, …]
+    /// Slots in the order of creation, as `memslot replay` reads them: JSON, CSV or QEMU's `info mtree -f`
     #[arg(long, value_name = "FILE", requires = "show", conflicts_with = "generate")]
     layout: Option<PathBuf>,
-    /// A generated layout, see below [default: qemu-q35]
-    #[arg(long, value_name = "LAYOUT", requires = "show")]
-    generate: Option<Generator>,
+    /// A generated layout, see below
+    #[arg(long, value_name = "LAYOUT", requires = "show", default_value = "qemu-q35")]
+    generate: String,
     /// Create the slots in an order drawn with this seed
     #[arg(long, value_name = "SEED", requires = "show")]
     shuffle: Option<u64>,
@@ -58,19 +57,12 @@ impl Args {
     }
 
     fn tree(&self, engine: EngineId) -> anyhow::Result<String> {
-        let mut slots = match &self.layout {
-            Some(path) => read(path)?,
-            None => self.generate.unwrap_or(Generator::Q35 { gib: 8 }).slots(),
-        };
+        let mut layout = given::layout(self.layout.as_deref(), &self.generate)?;
         if let Some(seed) = self.shuffle {
-            layouts::shuffle(&mut slots, seed);
+            layouts::shuffle(&mut layout.ranges, seed);
         }
-        let ranges = ranges(&slots)?;
-        let shape = TreeShape::new(engine, &ranges)?;
-        let name = |key: u32| match slots.get(key as usize) {
-            Some(slot) => format!("slot {}", slot.id),
-            None => String::new(),
-        };
+        let shape = TreeShape::new(engine, &layout.ranges)?;
+        let name = |key: u32| layout.name(key);
         match (self.json, self.dot) {
             (true, _) => json(&shape),
             (_, true) => Ok(shape.dot(&name)),
@@ -81,24 +73,4 @@ impl Args {
 
 fn json(value: &impl serde::Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(value).context("the answer cannot be written as JSON")? + "\n")
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<Memslot>> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| anyhow::anyhow!("{} cannot be read: {}", path.display(), error.kind()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} holds no slots", path.display()))
-}
-
-/// The slots' frames, with their place in the order of creation as the key.
-fn ranges(slots: &[Memslot]) -> anyhow::Result<Vec<Range>> {
-    let range = |(slot, key)| {
-        Range::of_slot(slot, key).with_context(|| {
-            let Memslot { id, base_gfn, npages } = slot;
-            format!(
-                "slot {id} has no pages, or runs past the last frame: base_gfn {}, npages {npages}",
-                base_gfn.0
-            )
-        })
-    };
-    slots.iter().zip(0..).map(range).collect()
 }

@@ -34,11 +34,7 @@ pub(crate) struct Given {
 
 impl Given {
     pub(crate) fn read_layout(&self) -> anyhow::Result<Layout> {
-        if let Some(path) = &self.layout {
-            return given::layout(&read(path)?).with_context(|| path.display().to_string());
-        }
-        let text = self.generate.as_deref().unwrap_or_default();
-        Ok(Layout::from(layouts::parse(text)?))
+        layout(self.layout.as_deref(), self.generate.as_deref().unwrap_or_default())
     }
 
     pub(crate) fn read_accesses(&self, layout: &Layout) -> anyhow::Result<Vec<Access>> {
@@ -48,6 +44,14 @@ impl Given {
         let pattern = self.pattern.unwrap_or(Pattern::Random);
         given::accesses(layout, pattern, self.accesses as usize, self.vcpus, self.seed)
             .map_err(|reason| anyhow!(reason))
+    }
+}
+
+/// The layout of a file, or without one the generated layout of this name.
+pub(crate) fn layout(path: Option<&Path>, generate: &str) -> anyhow::Result<Layout> {
+    match path {
+        Some(path) => given::layout(&read(path)?).with_context(|| path.display().to_string()),
+        None => Ok(Layout::from(layouts::parse(generate)?)),
     }
 }
 

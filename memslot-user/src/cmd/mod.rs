@@ -2,6 +2,7 @@
 
 pub(crate) mod bench_engines;
 pub(crate) mod chart;
+pub(crate) mod compare;
 pub(crate) mod digests;
 pub(crate) mod doctor;
 pub(crate) mod engines;

@@ -1,12 +1,12 @@
 //! `memslot replay`
 
-use super::{given, output};
+use super::{digests, given, output};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use memslot::engine::EngineId;
 use memslot::model::Probe;
 use memslot::recording::Recording;
-use memslot::replay::{self, Direct, DirectOptions, Options, ProbeReplay, Progress};
+use memslot::replay::{self, Direct, DirectOptions, LastUsed, Options, ProbeReplay, Progress, clock};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,20 +30,15 @@ pub(crate) struct Args {
     /// Rounds of timing; more give narrower intervals
     #[arg(long, value_name = "N", default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Ask the last-used slot first, as the kernel does, or not ("non cached")
-    #[arg(long, value_name = "ON|OFF", default_value = "on")]
-    last_used: Switch,
+    /// Whose last-used slot is asked before an engine
+    #[arg(long, value_name = "WHOSE", default_value = "on")]
+    last_used: LastUsed,
+    /// Time the engines here by the recording's own clock, and save the times in it as engines.json; to be done
+    /// on the host that recorded, before its next boot
+    #[arg(long, conflicts_with_all = ["layout", "generate"])]
+    save_times: bool,
     #[command(flatten)]
     given: given::Given,
-}
-
-/// On or off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Switch {
-    /// Asked first
-    On,
-    /// Every access is a look-up
-    Off,
 }
 
 /// A probe whose events make look-ups.
@@ -72,9 +67,12 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let Some(path) = &self.recording else { return self.without_recording() };
         let recording = Recording::open(path)?;
-        let last_used = self.last_used == Switch::On;
-        let mut options =
-            Options { engines: self.engines, rounds: self.rounds, last_used, ..Options::default() };
+        let mut options = Options {
+            engines: self.engines,
+            rounds: self.rounds,
+            last_used: self.last_used,
+            ..Options::default()
+        };
         if !self.probe.is_empty() {
             let wanted = |probe: &Probe| match probe {
                 Probe::PageFault => self.probe.contains(&Searching::PageFault),
@@ -84,9 +82,14 @@ impl Args {
             options.probes.retain(wanted);
         }
         let bar = bar();
-        let replays = replay::run(&recording, &options, &|progress| show(&bar, progress));
+        let report = |progress| show(&bar, progress);
+        if self.save_times {
+            let times = clock::measure(&recording, &options, env!("MEMSLOT_VERSION"), &report)?;
+            times.save(recording.dir())?;
+        }
+        let mut replays = replay::run(&recording, &options, &report)?;
+        digests::by_own_clock(&recording, &options, &mut replays, &report)?;
         bar.finish_and_clear();
-        let replays = replays?;
         let text = if self.json {
             let document = Document { schema: 1, replay: &replays };
             serde_json::to_string_pretty(&document).context("the figures cannot be written as JSON")? + "\n"
@@ -108,7 +111,7 @@ impl Args {
         let layout = self.given.read_layout()?;
         let accesses = self.given.read_accesses(&layout)?;
         let engines = self.engines.unwrap_or_else(|| replay::usual(Probe::PageFault));
-        let options = DirectOptions { engines, last_used: self.last_used == Switch::On, rounds: self.rounds };
+        let options = DirectOptions { engines, last_used: self.last_used, rounds: self.rounds };
         let bar = bar();
         let direct = replay::direct(&layout, &accesses, &options, &|progress| show(&bar, progress));
         bar.finish_and_clear();

@@ -11,6 +11,8 @@ pub use group::Group;
 pub use windows::{Span, Windows};
 
 use crate::model::{Fault, PleExit, Probe, SlotChange, SlotChangeKind, Translation, VmId};
+use crate::ple::Follower;
+use crate::ple::window::Parameters;
 use crate::recording::{Meta, ProbeMeta};
 use crate::replay::{Lengths, ProbeReplay};
 use crate::stats::Sample;
@@ -109,6 +111,17 @@ pub struct Yields {
     pub undercommit: u64,
 }
 
+/// A vCPU's windows as KVM's rules give them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuledWindows {
+    /// Over time, as the recorded ones.
+    pub windows: Windows,
+    /// Exits.
+    pub exits: u64,
+    /// Of them with the recorded windows before and after.
+    pub equal: u64,
+}
+
 /// The figures of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Digest {
@@ -126,12 +139,19 @@ pub struct Digest {
     pub yields: Yields,
     /// PLE windows over time, by VM and vCPU.
     pub windows: BTreeMap<(VmId, u32), Windows>,
+    /// The same as KVM's rules give them, where the recording holds its parameters.
+    pub ruled_windows: BTreeMap<(VmId, u32), RuledWindows>,
+    /// What PLE policies would have done, where the recording has PLE exits.
+    pub ple_analysis: Option<crate::ple::Recorded>,
+    /// PLE policies under loads: that of 2012 in cycles, and one with the recording's unit and parameters.
+    pub ple_simulated: Vec<crate::ple::Table>,
     /// Most slots that one address space of a VM held.
     pub slots: Option<u64>,
     /// Most regions of a vhost table that a translation searched.
     pub regions: Option<u64>,
     /// What the replays found.
     pub replays: Vec<ProbeReplay>,
+    follower: Option<Follower>,
     live_slots: BTreeMap<(VmId, u16), BTreeSet<i32>>,
 }
 
@@ -169,6 +189,13 @@ impl Digest {
         windows.add(exit.time, exit.window.0);
         // The handler grows it right at its beginning, before it yields.
         windows.add(exit.time, exit.window.1);
+        let Some((parameters, _)) = Parameters::of_recording(&self.meta) else { return };
+        let ruled = self.follower.get_or_insert_with(|| Follower::new(parameters)).add(exit);
+        let windows = self.ruled_windows.entry((exit.vm, exit.vcpu)).or_default();
+        windows.windows.add(exit.time, ruled.0);
+        windows.windows.add(exit.time, ruled.1);
+        windows.exits += 1;
+        windows.equal += u64::from(ruled == exit.window);
     }
 
     /// Takes one translation.

@@ -1,13 +1,15 @@
 //! vhost's tree of regions (`vhost_iotlb.root`), searched as `vhost_iotlb_itree_first` does.
 
-use super::rb::{LEFT, NIL, SnapshotNode, Tree};
+use super::nodes::NIL;
+use super::rb::{SnapshotNode, Tree};
 use super::{BuildError, DynamicEngine, Engine, EngineId, InvariantError, Observer, Range, check_each};
+use std::hint::select_unpredictable;
 
 /// Regions by first address, each node knowing the largest end below it. As in vhost, regions may
 /// overlap.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalTree {
-    tree: Tree<true>,
+    tree: Tree<u64>,
 }
 
 impl IntervalTree {
@@ -27,64 +29,66 @@ impl IntervalTree {
 
     /// The region of the lowest start that shares an address with `start..=last`.
     #[inline]
-    pub fn first(&self, start: u64, last: u64, observer: &mut impl Observer) -> Option<Range> {
-        self.first_node(start, last, observer).and_then(|at| self.tree.node(at)).map(|node| node.range)
+    pub fn first<O: Observer>(&self, start: u64, last: u64, observer: &mut O) -> Option<Range> {
+        self.first_node(start, last, observer).and_then(|at| self.tree.nodes.range(at))
     }
 
     /// Removes and returns what [`Self::first`] finds.
     pub fn remove_first(&mut self, start: u64, last: u64) -> Option<Range> {
-        self.first_node(start, last, &mut ()).map(|at| self.tree.erase(at))
+        self.first_node(start, last, &mut ()).and_then(|at| self.tree.erase(at))
     }
 
-    #[inline]
-    fn first_node(&self, start: u64, last: u64, observer: &mut impl Observer) -> Option<u32> {
-        let root = self.tree.node(self.tree.root)?;
-        self.tree.tell(self.tree.root, observer);
-        if root.subtree_last < start {
-            observer.touch(root.range.key);
+    #[inline(always)]
+    fn first_node<O: Observer>(&self, start: u64, last: u64, observer: &mut O) -> Option<u32> {
+        let (nodes, leftmost) = (&self.tree.nodes, self.tree.leftmost);
+        let (mut at, mut node) = (nodes.root, nodes.get(nodes.root)?);
+        nodes.tell_end(at, observer);
+        if nodes.end(at) < start {
+            observer.touch(nodes.key(at));
             return None;
         }
-        let leftmost = self.tree.node(self.tree.leftmost)?;
-        self.tree.tell(self.tree.leftmost, observer);
-        if leftmost.range.start > last {
-            observer.touch(root.range.key);
-            if self.tree.leftmost != self.tree.root {
-                observer.touch(leftmost.range.key);
+        nodes.tell_node(leftmost, observer);
+        if nodes.get(leftmost)?.start > last {
+            observer.touch(nodes.key(at));
+            if leftmost != at && O::HEARS {
+                observer.touch(nodes.key(leftmost));
             }
             return None;
         }
         // The leftmost node was read; a node is told once, so see whether the way down meets it too.
-        let mut leftmost_met = false;
-        let (mut at, mut node) = (self.tree.root, root);
-        let found = loop {
-            observer.visit(node.range.key);
-            self.tree.tell(at, observer);
-            leftmost_met |= at == self.tree.leftmost;
-            // The side is an index, so that no guess of it can be wrong.
-            let left = self.tree.node(node.children[LEFT]);
-            let goes_left = left.is_some_and(|left| start <= left.subtree_last);
-            if !goes_left && let Some(left) = left {
-                // Rejected, but its end was read.
-                self.tree.tell(node.children[LEFT], observer);
-                observer.touch(left.range.key);
-                leftmost_met |= node.children[LEFT] == self.tree.leftmost;
+        let (mut leftmost_met, mut over) = (false, false);
+        loop {
+            let [left, right] = node.children.both();
+            let goes_left = start <= node.left_end;
+            nodes.tell_node(at, observer);
+            if O::HEARS && !over {
+                observer.visit(nodes.key(at));
+                leftmost_met |= at == leftmost;
+                if !goes_left && left != NIL {
+                    // The kernel reads the end in the child itself.
+                    observer.touch(nodes.key(left));
+                    leftmost_met |= left == leftmost;
+                }
+                if !goes_left && node.last < start && right != NIL && nodes.end(right) < start {
+                    // Rejected too: the kernel's search is over. This one, which does not ask, goes on
+                    // below, in vain.
+                    observer.touch(nodes.key(right));
+                    over = true;
+                }
             }
-            let holds = (node.range.start <= last) & (start <= node.range.last);
-            if !goes_left & (holds | (node.range.start > last)) {
-                break holds.then_some(at);
-            }
-            let next = node.children[usize::from(!goes_left)];
-            let Some(below) = self.tree.node(next) else { break None };
-            if start > below.subtree_last {
-                // Only a right child can be rejected here.
-                self.tree.tell(next, observer);
-                observer.touch(below.range.key);
-                break None;
-            }
+            // Chosen without a branch, so that no guess of the side can be wrong. Where there is no left
+            // child and the search begins at 0, the way ends here as well: no start is lower.
+            let right = select_unpredictable(node.last < start, right, NIL);
+            let next = select_unpredictable(goes_left, left, right);
+            let Some(below) = nodes.get(next) else { break };
             (at, node) = (next, below);
-        };
-        if !leftmost_met {
-            observer.touch(leftmost.range.key);
+        }
+        let found = (node.start <= last && start <= node.last).then_some(at);
+        if O::HEARS && !leftmost_met {
+            observer.touch(nodes.key(leftmost));
+        }
+        if let Some(at) = found {
+            nodes.tell_key(at, observer);
         }
         found
     }
@@ -94,9 +98,8 @@ impl Engine for IntervalTree {
     const ID: EngineId = EngineId::IntervalTree;
 
     fn build(ranges: &[Range]) -> Result<Self, BuildError> {
-        let mut tree = Self::default();
-        ranges.iter().try_for_each(|range| tree.insert(*range))?;
-        Ok(tree)
+        check_each(ranges)?;
+        Ok(Self { tree: Tree::of(ranges) })
     }
 
     #[inline]
@@ -109,11 +112,11 @@ impl Engine for IntervalTree {
     }
 
     fn len(&self) -> usize {
-        self.tree.len()
+        self.tree.nodes.len()
     }
 
     fn footprint(&self) -> usize {
-        self.tree.footprint()
+        self.tree.nodes.footprint()
     }
 }
 
@@ -129,6 +132,6 @@ impl DynamicEngine for IntervalTree {
     }
 
     fn remove(&mut self, start: u64) -> Option<Range> {
-        self.tree.at_start(start).map(|at| self.tree.erase(at))
+        self.tree.nodes.at_start(start).and_then(|at| self.tree.erase(at))
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// A node of a tree that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ShapeNode {
-    /// First address.
+    /// First address, in the unit of the ranges.
     pub start: u64,
     /// Last address, inclusive.
     pub last: u64,
@@ -114,14 +114,19 @@ impl TreeShape {
         }
     }
 
-    /// The tree as text: a line a node, in pre-order, indented by depth.
+    /// Is the longest way down longer than half of a tree that is no small one? The `wbtree`'s bad case.
+    fn is_a_list(&self) -> bool {
+        self.nodes.len() >= 16 && self.depth as usize * 2 > self.nodes.len()
+    }
+
+    /// The tree of ranges of bytes as text: a line a node, in pre-order, indented by depth.
     #[must_use]
     pub fn text(&self, name: &dyn Fn(u32) -> String) -> String {
         /// Levels that are indented; deeper nodes stand below each other.
         const INDENTED: u32 = 24;
         let mut out = format!(
             "{}: {} ranges, {} deep. Nodes visited on average: {:.2} for an address that is held, {:.2} for a range, \
-             {:.2} in vain\n\n depth\n",
+             {:.2} in vain\n",
             self.engine.name(),
             self.nodes.len(),
             self.depth,
@@ -129,6 +134,11 @@ impl TreeShape {
             self.visited_by_range,
             self.visited_by_miss,
         );
+        if self.is_a_list() {
+            out += "This is nearly a list: most ranges hang one below the other, as equal sizes do that were \
+                    inserted in ascending order.\n";
+        }
+        out += "\n depth\n";
         for node in &self.nodes {
             let indent = "  ".repeat((node.depth - 1).min(INDENTED) as usize);
             let side = match (node.parent, node.right) {
@@ -146,14 +156,14 @@ impl TreeShape {
                 out,
                 "{:6}  {indent}{side}{start:#x}..={last:#x}, {}{colour}, {}",
                 node.depth,
-                pages(node.range().weight()),
+                bytes(node.range().weight()),
                 name(node.key),
             );
         }
         out
     }
 
-    /// The tree for Graphviz: `dot -Tsvg`.
+    /// The tree of ranges of bytes for Graphviz: `dot -Tsvg`.
     #[must_use]
     pub fn dot(&self, name: &dyn Fn(u32) -> String) -> String {
         let mut out = format!("digraph {} {{\n  node [shape=box fontname=monospace]\n", self.engine.name());
@@ -167,7 +177,7 @@ impl TreeShape {
             let _ = writeln!(
                 out,
                 "  n{place} [label=\"{start:#x}..={last:#x}\\n{}\\n{}, depth {}\"{look}]",
-                pages(node.range().weight()),
+                bytes(node.range().weight()),
                 name(node.key),
                 node.depth,
             );
@@ -184,13 +194,12 @@ fn coloured(walk: &[super::SnapshotNode]) -> Vec<(Range, Option<bool>)> {
     walk.iter().map(|node| (node.range, Some(node.black))).collect()
 }
 
-/// A weight (pages less one) in words.
-fn pages(weight: u64) -> String {
-    match weight.checked_add(1) {
-        Some(1) => "1 page".to_owned(),
-        Some(pages) => format!("{pages} pages"),
-        None => "2^64 pages".to_owned(),
-    }
+/// A weight (bytes less one) in words, without a loss.
+fn bytes(weight: u64) -> String {
+    const UNITS: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
+    let Some(bytes) = weight.checked_add(1) else { return "2^64 B".to_owned() };
+    let unit = (bytes.trailing_zeros() / 10).min(3);
+    format!("{} {}", bytes >> (10 * unit), UNITS[unit as usize])
 }
 
 #[cfg(test)]
@@ -213,15 +222,35 @@ mod tests {
             shape.text(&name),
             "wbtree: 4 ranges, 3 deep. Nodes visited on average: 1.16 for an address that is held, 2.00 for a range, \
              2.40 in vain\n\n depth\n     \
-             1  0xa..=0x63, 90 pages, slot 1\n     \
-             2    L 0x0..=0x9, 10 pages, slot 0\n     \
-             2    R 0x64..=0x68, 5 pages, slot 2\n     \
-             3      R 0xc8..=0xc8, 1 page, slot 3\n"
+             1  0xa..=0x63, 90 B, slot 1\n     \
+             2    L 0x0..=0x9, 10 B, slot 0\n     \
+             2    R 0x64..=0x68, 5 B, slot 2\n     \
+             3      R 0xc8..=0xc8, 1 B, slot 3\n"
         );
         let dot = shape.dot(&name);
         assert!(dot.starts_with("digraph wbtree {\n") && dot.ends_with("}\n"), "{dot}");
-        assert!(dot.contains("n0 [label=\"0xa..=0x63\\n90 pages\\nslot 1, depth 1\"]"), "{dot}");
+        assert!(dot.contains("n0 [label=\"0xa..=0x63\\n90 B\\nslot 1, depth 1\"]"), "{dot}");
         assert_eq!(dot.matches(" -> ").count(), 3);
+    }
+
+    #[test]
+    fn the_bad_case_is_told() {
+        let told = |size: fn(u64) -> u64| {
+            let ranges: Vec<Range> = (0..16_u32)
+                .map(|key| (u64::from(key) * 100, key))
+                .map(|(start, key)| Range { start, last: start + size(start), key })
+                .collect();
+            let shape = TreeShape::new(EngineId::Wbtree, &ranges).unwrap();
+            shape.text(&|key| key.to_string()).contains("\nThis is nearly a list: ")
+        };
+        assert!(told(|_| 9));
+        assert!(!told(|start| start * 7 % 90));
+    }
+
+    #[test]
+    fn weights_are_told_without_a_loss() {
+        let told = [0, 4095, 0xa_0000 - 1, (3 << 30) - 1, 4096, (1 << 50) - 1, u64::MAX].map(bytes);
+        assert_eq!(told, ["1 B", "4 KiB", "640 KiB", "3 GiB", "4097 B", "1048576 GiB", "2^64 B"]);
     }
 
     #[test]

@@ -13,8 +13,21 @@ use std::collections::BTreeMap;
 pub struct Layout {
     /// The slots or regions, bytes, in the order of registration; keys count from 0.
     pub ranges: Vec<Range>,
+    /// What the file calls each range, in the order of registration; none where it names no ids.
+    pub ids: Vec<Option<u64>>,
     /// Where devices answer, bytes; an address there is MMIO, any other without a range is a miss.
     pub mmio: Vec<Range>,
+}
+
+impl Layout {
+    /// What people call the range of this key.
+    #[must_use]
+    pub fn name(&self, key: u32) -> String {
+        match self.ids.get(key as usize) {
+            Some(Some(id)) => format!("slot {id}"),
+            _ => format!("number {key}"),
+        }
+    }
 }
 
 /// A range as it was read.
@@ -115,6 +128,9 @@ fn assemble(read: Vec<Read>) -> Result<Layout, Error> {
         let list = if range.is_mmio { &mut layout.mmio } else { &mut layout.ranges };
         let key = u32::try_from(list.len()).unwrap_or(u32::MAX);
         list.push(Range { start: range.start, last: range.last, key });
+        if !range.is_mmio {
+            layout.ids.push(range.id);
+        }
     }
     if layout.ranges.is_empty() {
         return Err(Error::new(1, "the layout has no slots; there is nothing to look up"));
@@ -149,6 +165,7 @@ impl From<Generator> for Layout {
         if from <= end {
             mmio.push(Range { start: from, last: end, key: 0 });
         }
-        Self { ranges, mmio }
+        let ids = slots.iter().map(|slot| u64::try_from(slot.id).ok()).collect();
+        Self { ranges, ids, mmio }
     }
 }

@@ -36,7 +36,16 @@ pub(super) fn parse(text: &str) -> Result<Vec<Read>, Error> {
         } else if line.starts_with("AS \"memory\"") {
             (is_memory, found) = (true, true);
         } else if is_memory && line.starts_with(|first| matches!(first, '0'..='9' | 'a'..='f')) {
-            view.push(range(number, line)?);
+            let range = range(number, line)?;
+            if let Some(before) = view.last().filter(|before| before.last >= range.start) {
+                let reason = format!(
+                    "{:#x} does not come after {:#x} of line {}; a flat view ascends without overlaps, so paste it \
+                     as QEMU prints it",
+                    range.start, before.last, before.line
+                );
+                return Err(Error::new(number, reason));
+            }
+            view.push(range);
         }
     }
     if !found {

@@ -25,6 +25,15 @@ fn csv_and_json_in_pages_and_bytes_give_the_same_layout() {
 }
 
 #[test]
+fn ranges_are_named_as_the_file_names_them() {
+    let read = layout("id,start,size\n7,0,4\n,8,4\n2,16,4").unwrap();
+    assert_eq!([0, 1, 2].map(|key| read.name(key)), ["slot 7", "number 1", "slot 2"]);
+    let mixed = layout("id,start,size,kind\n7,0,4,mmio\n8,8,4,ram").unwrap();
+    assert_eq!(mixed.name(0), "slot 8");
+    assert_eq!(Layout::from(layouts::parse("2011").unwrap()).name(0), "slot 32764");
+}
+
+#[test]
 fn what_is_no_layout_is_told_with_its_line() {
     let cases = [
         ("id,base_gfn,npages\n0,0,16\n1,15,1", 3, "overlaps 0x0..=0xffff of line 2"),
@@ -52,6 +61,17 @@ fn what_is_no_layout_is_told_with_its_line() {
         ("[\n{\"start\":0,", 2, "no JSON as expected"),
         ("{\"regions\":[]}", 1, "has no \"slots\""),
         ("{\n\"slots\":5}", 2, "is no array"),
+        ("[{\"start\":0,\"size\":4},\n{\"start\":8,\"size\":0}]", 2, "the size is 0"),
+        ("[{\"base_gfn\":0,\"npages\":1},\n{\"base_gfn\":8,\"npages\":0}]", 2, "the size is 0"),
+        ("[\n{\"start\":\"0xfffffffffffff000\",\"size\":4097}]", 2, "reach past 2^64"),
+        ("[\n{\"base_gfn\":4503599627370495,\"npages\":2}]", 2, "reach past 2^64"),
+        ("[\n{\"start\":18446744073709551616,\"size\":1}]", 2, "no whole number below 2^64"),
+        (
+            "[{\"id\":3,\"start\":0,\"size\":4},\n{\"id\":3,\"start\":8,\"size\":4}]",
+            2,
+            "id 3 is used already on line 1",
+        ),
+        ("{\"slots\":[{\"start\":0,\"size\":4},\n{\"start\":9,\"last\":8}]}", 2, "lies before start"),
     ];
     for (text, line, reason) in cases {
         let error = layout(text).unwrap_err();
@@ -148,6 +168,21 @@ fn a_broken_mtree_is_told_with_its_line() {
     assert!(error.reason.contains("address space \"memory\""), "{error}");
     let error = layout(&MTREE.replace("00000000000affff", "00000000000a0fff-")).unwrap_err();
     assert_eq!(error.line, 12);
+    // Overlap, out of order, backwards, past 2^64.
+    let broken = |from, to| layout(&MTREE.replace(from, to)).unwrap_err().to_string();
+    assert!(
+        broken("-000000007fffffff", "-00000000fd000000")
+            .starts_with("line 17: 0xfd000000 does not come after 0xfd000000 of line 16;")
+    );
+    assert!(
+        broken("0000000100000000-000000017fffffff", "0000000090000000-000000009fffffff")
+            .starts_with("line 21: 0x90000000 does not come after 0xffffffff of line 20;")
+    );
+    assert!(
+        broken("0000000100000000-", "0000000180000000-")
+            .starts_with("line 21: the range ends at 0x17fffffff, before its start 0x180000000")
+    );
+    assert!(broken("-000000017fffffff", "-10000000000000000").starts_with("line 21: \"0000000100000000-1"));
 }
 
 #[test]

@@ -210,8 +210,8 @@ impl Generator {
     }
 }
 
-/// `slots` in an order that `seed` draws: the same layout, created differently.
-pub fn shuffle(slots: &mut [Memslot], seed: u64) {
+/// Slots in an order that `seed` draws: the same layout, created differently.
+pub fn shuffle<T>(slots: &mut [T], seed: u64) {
     Random::new(seed, &[SHUFFLE]).shuffle(slots);
 }
 

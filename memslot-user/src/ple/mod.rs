@@ -14,12 +14,12 @@ mod trail;
 pub mod window;
 
 pub use replay::Replayed;
-pub use table::{Row, Table, simulate};
+pub use table::{AgainstBase, Row, Table, simulate};
 pub use text::{recorded_text, simulated_text};
-pub use trail::Trail;
+pub use trail::{Follower, Trail};
 
 use crate::model::PleExit;
-use crate::recording::{self, Recording};
+use crate::recording::{self, Meta, Recording};
 use pace::{Gauge, Pace};
 use policy::Policy;
 use serde::Serialize;
@@ -43,6 +43,8 @@ pub struct Recorded {
     pub vcpus: u64,
     /// CPUs on which they did.
     pub cpus: u64,
+    /// vCPUs a CPU, as far as they exited: 1 is undercommitted.
+    pub load: f64,
     /// ns in the handler, time scheduled out included.
     pub handler_ns: u64,
     /// Calls of `yield_to`.
@@ -105,7 +107,7 @@ pub fn analyse(
         .map_err(Error::Policy)?;
     let policies = if policies.is_empty() { Policy::usual(parameters) } else { policies };
 
-    let mut follower = trail::Follower::new(parameters);
+    let mut follower = Follower::new(parameters);
     let mut gauge = Gauge::default();
     let (mut vcpus, mut cpus, mut ends) = (BTreeSet::new(), BTreeSet::new(), (u64::MAX, 0_u64));
     let (mut handler_ns, mut yields, mut boosted, mut undercommit) = (0_u64, 0, 0, 0);
@@ -147,6 +149,7 @@ pub fn analyse(
         parameters,
         vcpus: vcpus.len() as u64,
         cpus: cpus.len() as u64,
+        load: load(vcpus.len(), cpus.len()),
         handler_ns,
         yields,
         boosted,
@@ -160,6 +163,25 @@ pub fn analyse(
         notes,
         unconfirmed: UNCONFIRMED,
     })
+}
+
+/// The tables to hold a recording against: the usual policies at 1x, 2x and 3x load, in cycles as in 2012, and
+/// where it has another unit or other parameters in these.
+///
+/// # Errors
+/// A sentence, where there is nothing to simulate.
+pub fn simulate_for(meta: &Meta) -> Result<Vec<Table>, String> {
+    let usual = (Parameters::defaults(Unit::Cycles), Unit::Cycles);
+    let own = Parameters::of_recording(meta).filter(|own| *own != usual);
+    let table = |(parameters, unit): (Parameters, Unit)| {
+        simulate(&sim::Config::new(1, unit), &[1, 2, 3], &Policy::usual(parameters), 3)
+    };
+    [Some(usual), own].into_iter().flatten().map(table).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a handful of vCPUs and CPUs")]
+fn load(vcpus: usize, cpus: usize) -> f64 {
+    vcpus as f64 / cpus.max(1) as f64
 }
 
 /// Reads the exits; returns what is to be said about the table.

@@ -7,6 +7,7 @@
 //! did, handlers included, so fewer exits leave more time to spin; that a holder would have been boosted sooner or later is for the simulator to show.
 
 use super::policy::Policy;
+use super::table::{AgainstBase, percent};
 use super::trail::shrinks;
 use super::window::Parameters;
 use crate::model::{PleExit, VmId};
@@ -28,9 +29,25 @@ pub struct Replayed {
     pub spun: u64,
     /// Exits that boosted another vCPU, as the recorded ones at the same place did.
     pub boosted: u64,
-    /// It has windows smaller than the recorded ones, so spins that are not in the recording would
-    /// have had exits too: its figures are the least that is possible.
+    /// It has windows smaller than one that was in force while recorded, so spins that are not in the recording
+    /// would have had exits too: its figures are the least that is possible. Never of the policy that was recorded.
     pub at_least: bool,
+    /// Against the first policy.
+    pub against_base: AgainstBase,
+}
+
+impl Replayed {
+    #[expect(clippy::cast_precision_loss, reason = "counts and times far below 2^53")]
+    fn against(self, base: &Self) -> Self {
+        let percent = |value: u64, base: u64| percent(value as f64, base as f64);
+        let against_base = AgainstBase {
+            exits: percent(self.exits, base.exits),
+            handler: percent(self.handler_ns, base.handler_ns),
+            spun_before_exit: percent(self.spun, base.spun),
+            boosted: percent(self.boosted, base.boosted),
+        };
+        Self { against_base, ..self }
+    }
 }
 
 /// A policy at a vCPU.
@@ -69,6 +86,7 @@ impl Running {
             spun: 0,
             boosted: 0,
             at_least: false,
+            against_base: AgainstBase::default(),
         };
         let smallest = policy.start().unwrap_or(u32::MAX);
         Self { policy, figures, smallest }
@@ -145,7 +163,8 @@ pub(super) struct Replay {
     ns_per_unit: f64,
     policies: Vec<Running>,
     vcpus: BTreeMap<(VmId, u32), Vcpu>,
-    smallest: u32,
+    /// The largest window that was recorded.
+    largest: u32,
     spins: u64,
 }
 
@@ -159,7 +178,7 @@ impl Replay {
             ns_per_unit,
             policies: policies.iter().copied().map(Running::new).collect(),
             vcpus: BTreeMap::new(),
-            smallest: u32::MAX,
+            largest: 0,
             spins: 0,
         }
     }
@@ -173,7 +192,7 @@ impl Replay {
     /// The next exit; a vCPU's exits come in the order of their time.
     pub(super) fn add(&mut self, exit: &PleExit) {
         let (before, after) = exit.window;
-        self.smallest = self.smallest.min(before);
+        self.largest = self.largest.max(before).max(after);
         let kernel = self.kernel;
         let entry = (exit.vm, exit.vcpu);
         let goes_on = self
@@ -224,12 +243,16 @@ impl Replay {
                 running.end(state, vcpu.window);
             }
         }
-        let figures = self
+        let figures: Vec<Replayed> = self
             .policies
             .into_iter()
-            .map(|running| Replayed { at_least: running.smallest < self.smallest, ..running.figures })
+            .map(|running| {
+                let recorded = running.policy == Policy::Dynamic(self.kernel);
+                Replayed { at_least: !recorded && running.smallest < self.largest, ..running.figures }
+            })
             .collect();
-        (figures, self.spins)
+        let Some(base) = figures.first().cloned() else { return (figures, self.spins) };
+        (figures.into_iter().map(|figures| figures.against(&base)).collect(), self.spins)
     }
 }
 

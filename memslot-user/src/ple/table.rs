@@ -16,8 +16,8 @@ pub struct Row {
     pub work_percent: f64,
     /// The smallest and the largest of the runs, %.
     pub work_range: (f64, f64),
-    /// PLE exits against the base's, %; `None` where the base has none.
-    pub exits_percent: Option<f64>,
+    /// Exits and what they cost and gained, against the base at this load.
+    pub against_base: AgainstBase,
     /// PLE exits.
     pub exits: f64,
     /// Time in the handler, % of all CPUs' time.
@@ -28,6 +28,24 @@ pub struct Row {
     pub spun_percent: f64,
     /// Calls of `yield_to` that boosted, a run.
     pub boosted: f64,
+}
+
+/// Figures of a policy against those of the base, %; `None` where the base has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct AgainstBase {
+    /// PLE exits.
+    pub exits: Option<f64>,
+    /// Time in the handler.
+    pub handler: Option<f64>,
+    /// Time spun in windows that ended in an exit.
+    pub spun_before_exit: Option<f64>,
+    /// Yields that boosted.
+    pub boosted: Option<f64>,
+}
+
+/// More than the base's, %.
+pub(super) fn percent(value: f64, base: f64) -> Option<f64> {
+    (base > 0.0).then(|| 100.0 * (value / base - 1.0))
 }
 
 /// A table of rows.
@@ -82,10 +100,11 @@ fn row(load: u32, policy: &Policy, runs: &[Outcome], base: &[Outcome]) -> Row {
     let share = |of: &dyn Fn(&Outcome) -> u64| {
         mean(&|outcome| 100.0 * of(outcome) as f64 / outcome.capacity.max(1) as f64, runs)
     };
-    let percent = |value: f64, base: f64| (base > 0.0).then(|| 100.0 * (value / base - 1.0));
+    let against = |of: &dyn Fn(&Outcome) -> u64| {
+        percent(mean(&|outcome| of(outcome) as f64, runs), mean(&|outcome| of(outcome) as f64, base))
+    };
     let by_run: Vec<f64> =
         runs.iter().zip(base).filter_map(|(run, base)| percent(run.work as f64, base.work as f64)).collect();
-    let exits = mean(&|outcome| outcome.exits as f64, runs);
     Row {
         load,
         policy: policy.to_string(),
@@ -94,8 +113,13 @@ fn row(load: u32, policy: &Policy, runs: &[Outcome], base: &[Outcome]) -> Row {
             by_run.iter().copied().reduce(f64::min).unwrap_or(0.0),
             by_run.iter().copied().reduce(f64::max).unwrap_or(0.0),
         ),
-        exits_percent: percent(exits, mean(&|outcome| outcome.exits as f64, base)),
-        exits,
+        against_base: AgainstBase {
+            exits: against(&|outcome| outcome.exits),
+            handler: against(&|outcome| outcome.handler),
+            spun_before_exit: against(&|outcome| outcome.spun_before_exit),
+            boosted: against(&|outcome| outcome.boosted),
+        },
+        exits: mean(&|outcome| outcome.exits as f64, runs),
         handler_percent: share(&|outcome| outcome.handler),
         spun_before_exit_percent: share(&|outcome| outcome.spun_before_exit),
         spun_percent: share(&|outcome| outcome.spun),

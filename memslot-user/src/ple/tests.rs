@@ -37,7 +37,9 @@ fn the_kernels_policy_gives_the_windows_that_kernels_recorded() {
         assert_eq!((trail.grown, trail.shrunk_inside), (trail.exits, 0), "{name}: read before the yield");
         let others = Parameters { grow: 3, ..analysed.parameters };
         let mut follower = Follower::new(others);
-        fixture(name).ple_exits().unwrap().for_each(|exit| follower.add(&exit.unwrap()));
+        for exit in fixture(name).ple_exits().unwrap() {
+            follower.add(&exit.unwrap());
+        }
         assert!(!follower.trail().exact(), "{name}: other rules must not fit");
     }
 }
@@ -79,9 +81,9 @@ fn the_simulators_kernel_policy_keeps_the_kernels_rules() {
     for (load, unit) in [(1, Unit::Cycles), (2, Unit::Cycles), (3, Unit::Pauses)] {
         let parameters = Parameters::defaults(unit);
         let mut follower = Follower::new(parameters);
-        exits_of(&Config::new(load, unit), Policy::Dynamic(parameters))
-            .iter()
-            .for_each(|exit| follower.add(exit));
+        for exit in exits_of(&Config::new(load, unit), Policy::Dynamic(parameters)) {
+            assert_eq!(follower.add(&exit), exit.window);
+        }
         let trail = follower.trail();
         assert!(trail.exact() && trail.exits > 10, "{load}: {trail:?}");
         assert_eq!(load > 1, trail.shrunk_inside > 0, "{load}: {trail:?}");
@@ -154,4 +156,38 @@ fn smaller_windows_than_recorded_are_marked() {
     let figures = replay(&exits, 1.0, &[Policy::Fixed(2048), Policy::Fixed(4096), Policy::Off]);
     assert_eq!(figures.iter().map(|figures| figures.at_least).collect::<Vec<_>>(), [true, false, false]);
     assert!(figures[0].exits > figures[1].exits && figures[2].exits == 0, "{figures:?}");
+}
+
+/// A replay of exits at 4k must rank fixed windows by exits as simulating each of them does, under every load.
+#[test]
+fn windows_replayed_rank_as_simulating_them_does() {
+    let policies = [Policy::Fixed(4096), Policy::Fixed(16_384), Policy::Fixed(32_768), Policy::Off];
+    for load in 1..=3 {
+        let config = Config::new(load, Unit::Cycles);
+        let fixed = Parameters { base: 4096, grow: 0, shrink: 0, max: 4096 };
+        let mut replay = Replay::new(fixed, 1.0, &policies);
+        exits_of(&config, policies[0]).iter().for_each(|exit| replay.add(exit));
+        let (replayed, _) = replay.finish();
+        let truth: Vec<usize> = policies.iter().map(|policy| exits_of(&config, *policy).len()).collect();
+        for (one, other) in (0..4).flat_map(|one| (0..4).map(move |other| (one, other))) {
+            // What differs by less than a quarter is no rank.
+            if truth[one] * 4 < truth[other] * 3 {
+                let (fewer, more) = (&replayed[one], &replayed[other]);
+                assert!(fewer.exits < more.exits, "load {load}: {truth:?}, replayed {fewer:?}, {more:?}");
+            }
+        }
+        assert_eq!(replayed[3].against_base.exits, Some(-100.0));
+        assert!(replayed.iter().all(|figures| !figures.at_least));
+    }
+}
+
+/// Where windows had grown, spins shorter than they were left no trace.
+#[test]
+fn windows_smaller_than_grown_ones_are_marked() {
+    let parameters = Parameters::defaults(Unit::Cycles);
+    let exits = exits_of(&Config::new(1, Unit::Cycles), Policy::Dynamic(parameters));
+    let figures = replay(&exits, 1.0, &Policy::usual(parameters));
+    let marked: Vec<bool> = figures.iter().map(|figures| figures.at_least).collect();
+    // 4k, 16k, 32k, off, and what was recorded.
+    assert_eq!(marked, [true, true, false, false, false], "{figures:?}");
 }

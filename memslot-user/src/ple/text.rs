@@ -17,7 +17,11 @@ pub fn recorded_text(recorded: &Recorded) -> String {
 fn write_recorded(out: &mut String, recorded: &Recorded) -> std::fmt::Result {
     let (trail, parameters) = (&recorded.trail, &recorded.parameters);
     let label = recorded.label.as_deref().map(|label| format!(" of {label}")).unwrap_or_default();
-    writeln!(out, "PLE exits{label}: {} by {} vCPUs on {} CPUs", trail.exits, recorded.vcpus, recorded.cpus)?;
+    writeln!(
+        out,
+        "PLE exits{label}: {} by {} vCPUs on {} CPUs (load {:.1}x)",
+        trail.exits, recorded.vcpus, recorded.cpus, recorded.load
+    )?;
     writeln!(
         out,
         "  Windows in {}: base {}, grow {}, shrink {}, max {}.",
@@ -54,31 +58,26 @@ fn write_recorded(out: &mut String, recorded: &Recorded) -> std::fmt::Result {
     }
     if let (Some(pace), Some(base)) = (recorded.ns_per_unit, recorded.policies.first()) {
         writeln!(out, "  Policies over the {} spins seen, at {pace:.3} ns a unit:", recorded.spins)?;
-        let mut table = new_table(&[
-            "policy",
-            "exits",
-            "at most",
-            "against base",
-            "handler, ns",
-            "spun before",
-            "boosted",
-        ]);
+        writeln!(out, "  In brackets: against {}.", base.policy)?;
+        let mut table =
+            new_table(&["policy", "exits", "at most", "handler, ns", "spun before exit, ns", "boosted"]);
         for policy in &recorded.policies {
+            let against = &policy.against_base;
+            let least = if policy.at_least { " *" } else { "" };
             table.add_row([
                 policy.policy.clone(),
-                format!("{}{}", policy.exits, if policy.at_least { " *" } else { "" }),
+                format!("{}{}{least}", policy.exits, percent(against.exits)),
                 policy.exits_most.to_string(),
-                percent(policy.exits, base.exits),
-                policy.handler_ns.to_string(),
-                policy.spun.to_string(),
-                policy.boosted.to_string(),
+                format!("{}{}", policy.handler_ns, percent(against.handler)),
+                format!("{:.0}{}", nanoseconds(policy.spun, pace), percent(against.spun_before_exit)),
+                format!("{}{}", policy.boosted, percent(against.boosted)),
             ]);
         }
         writeln!(out, "{}", align(table))?;
         if recorded.policies.iter().any(|policy| policy.at_least) {
             writeln!(
                 out,
-                "  * smaller windows than recorded: spins too short for an exit are not in the recording."
+                "  * a smaller window than was in force: spins too short for an exit are not in the recording."
             )?;
         }
         writeln!(
@@ -95,36 +94,36 @@ pub fn simulated_text(simulated: &Simulated) -> String {
     let mut table = new_table(&[
         "load",
         "policy",
-        "work against base, %",
+        "work, %",
         "range",
         "exits",
-        "exits against base, %",
         "in handler, %",
         "spun before exit, %",
         "spun, %",
         "boosted",
     ]);
     for row in &simulated.rows {
+        let against = &row.against_base;
         table.add_row([
             format!("{}x", row.load),
             row.policy.clone(),
             format!("{:+.1}", row.work_percent),
             format!("{:+.1} to {:+.1}", row.work_range.0, row.work_range.1),
-            format!("{:.0}", row.exits),
-            row.exits_percent.map_or("-".to_owned(), |percent| format!("{percent:+.1}")),
-            format!("{:.2}", row.handler_percent),
-            format!("{:.2}", row.spun_before_exit_percent),
+            format!("{:.0}{}", row.exits, percent(against.exits)),
+            format!("{:.2}{}", row.handler_percent, percent(against.handler)),
+            format!("{:.2}{}", row.spun_before_exit_percent, percent(against.spun_before_exit)),
             format!("{:.2}", row.spun_percent),
-            format!("{:.0}", row.boosted),
+            format!("{:.0}{}", row.boosted, percent(against.boosted)),
         ]);
     }
     format!(
-        "Simulated: {} CPUs, VMs of as many vCPUs, windows in {}, base {}, means of {} runs\n{}\n  \
+        "Simulated: {} CPUs, VMs of as many vCPUs, windows in {}, means of {} runs\n  Work, and what stands in brackets: \
+         against {} at the same load.\n{}\n  \
          Unconfirmed: {UNCONFIRMED}.\n",
         simulated.config.cpus,
         simulated.config.unit.name(),
-        simulated.base,
         simulated.runs,
+        simulated.base,
         align(table)
     )
 }
@@ -143,10 +142,12 @@ fn align(mut table: Table) -> Table {
     table
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
-fn percent(value: u64, base: u64) -> String {
-    if base == 0 {
-        return "-".to_owned();
-    }
-    format!("{:+.1} %", 100.0 * (value as f64 / base as f64 - 1.0))
+#[expect(clippy::cast_precision_loss, reason = "units spun are far below 2^53")]
+fn nanoseconds(units: u64, ns_per_unit: f64) -> f64 {
+    units as f64 * ns_per_unit
+}
+
+/// More than the base's, in brackets.
+fn percent(against: Option<f64>) -> String {
+    against.map(|percent| format!(" ({percent:+.1} %)")).unwrap_or_default()
 }

@@ -55,36 +55,53 @@ pub(super) fn shrinks(parameters: &Parameters, mut from: u32, to: u32) -> Option
     None
 }
 
-/// Follows the windows, one vCPU at a time.
-#[derive(Debug)]
-pub(super) struct Follower {
+/// Follows the windows, one vCPU at a time, and moves windows of its own by the kernel's rules.
+#[derive(Clone, Debug)]
+pub struct Follower {
     parameters: Parameters,
     trail: Trail,
-    last: BTreeMap<(VmId, u32), u32>,
+    /// The window that was recorded last, and the one that the rules give.
+    last: BTreeMap<(VmId, u32), (u32, u32)>,
 }
 
 impl Follower {
-    pub(super) fn new(parameters: Parameters) -> Self {
+    /// Knows the parameters, and nothing of the windows.
+    #[must_use]
+    pub fn new(parameters: Parameters) -> Self {
         Self { parameters, trail: Trail::default(), last: BTreeMap::new() }
     }
 
-    /// Takes the next exit; a vCPU's exits must come in the order of their time.
-    pub(super) fn add(&mut self, exit: &PleExit) {
+    /// Takes the next exit; a vCPU's exits must come in the order of their time. Returns the windows before and
+    /// after it that the rules give: from where the recording found the vCPU, grown by every exit, and shrunk as
+    /// often as the vCPU must have been scheduled in. Where no number of shrinks gives the recorded window, they go
+    /// on without, and differ from it.
+    pub fn add(&mut self, exit: &PleExit) -> (u32, u32) {
         let (before, after) = exit.window;
         self.trail.exits += 1;
+        let last = self.last.get(&(exit.vm, exit.vcpu)).copied();
+        let mut replayed = before;
+        if let Some((recorded, last)) = last {
+            self.trail.steps += 1;
+            match shrinks(&self.parameters, recorded, before) {
+                Some(0) => {}
+                Some(_) => self.trail.shrunk_between += 1,
+                None => self.trail.steps_differ += 1,
+            }
+            replayed = self.shrunk_to(last, before);
+        }
         match shrinks(&self.parameters, self.parameters.grown(before), after) {
             Some(0) => self.trail.grown += 1,
             Some(_) => self.trail.shrunk_inside += 1,
             None => self.trail.differ += 1,
         }
-        if let Some(last) = self.last.insert((exit.vm, exit.vcpu), after) {
-            self.trail.steps += 1;
-            match shrinks(&self.parameters, last, before) {
-                Some(0) => {}
-                Some(_) => self.trail.shrunk_between += 1,
-                None => self.trail.steps_differ += 1,
-            }
-        }
+        let grown = self.shrunk_to(self.parameters.grown(replayed), after);
+        self.last.insert((exit.vm, exit.vcpu), (after, grown));
+        (replayed, grown)
+    }
+
+    /// A window shrunk to another, or as it is if that is not to be reached.
+    fn shrunk_to(&self, window: u32, to: u32) -> u32 {
+        if shrinks(&self.parameters, window, to).is_some() { to } else { window }
     }
 
     pub(super) fn trail(self) -> Trail {
@@ -116,7 +133,9 @@ mod tests {
 
     fn follow(windows: &[(u32, u32)], parameters: Parameters) -> Trail {
         let mut follower = Follower::new(parameters);
-        windows.iter().for_each(|window| follower.add(&exit(*window)));
+        for window in windows {
+            follower.add(&exit(*window));
+        }
         follower.trail()
     }
 
@@ -132,6 +151,17 @@ mod tests {
         // 6001 to 6000 is no step to the base either.
         assert_eq!((trail.differ, trail.steps_differ), (1, 2));
         assert!(!trail.exact());
+    }
+
+    #[test]
+    fn the_rules_windows_part_from_recorded_ones_that_they_do_not_give() {
+        let mut follower = Follower::new(Parameters::defaults(Unit::Pauses));
+        let mut add = |window| follower.add(&exit(window));
+        // Found at 6000, grown; scheduled in; then a window that is none of the rules'.
+        assert_eq!(add((6000, 12_000)), (6000, 12_000));
+        assert_eq!(add((3000, 6000)), (3000, 6000));
+        assert_eq!(add((7000, 14_000)), (6000, 12_000));
+        assert_eq!(add((3000, 6000)), (3000, 6000));
     }
 
     #[test]

@@ -23,6 +23,9 @@ mod target;
 mod this_kernel;
 mod vm_name;
 
+#[cfg(test)]
+mod kernels_tests;
+
 pub use attach::{AttachError, Missed, Options, Preference, Probes};
 pub use btf::{Btf, BtfError, Member};
 pub use decode::{DecodeError, Record, decode};

@@ -1,37 +1,31 @@
 //! A replay without a recording: a layout, addresses, and who asks for them.
 
+use super::cache::Caches;
 use super::count::{Count, count};
 use super::engines::{KernelTree, Lookup};
-use super::join::Group;
-use super::outcome::{Interval, Lengths};
-use super::run::Progress;
+use super::outcome::{Interval, Steps, share};
+use super::prepared::Prepared;
+use super::run::{LastUsed, Progress};
 use super::timing::Sample;
-use crate::engine::{BuildError, Engine, EngineId, Range, RbTree, SortedArray};
+use crate::engine::{BuildError, Engine, EngineId, RbTree, SortedArray};
 use crate::given::{Access, Layout};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// How a replay without a recording goes.
 #[derive(Clone, Debug)]
 pub struct DirectOptions {
     /// The engines.
     pub engines: Vec<EngineId>,
-    /// A last-used range in front, one for each vCPU or queue.
-    pub last_used: bool,
+    /// The last-used range in front: one for all (`vm`), none (`off`), or else one for each vCPU or queue
+    /// that an access names.
+    pub last_used: LastUsed,
     /// Rounds of timing; 0 leaves the times 0.
     pub rounds: u32,
 }
 
-/// Look-ups of one kind in one engine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Steps {
-    /// Look-ups.
-    pub lookups: u64,
-    /// Mean of the nodes or elements visited.
-    pub visited_mean: f64,
-    /// Nodes or elements visited, look-up by look-up.
-    pub visited: Lengths,
-}
+/// Hits, misses, and look-ups of a device's address.
+const CLASSES: usize = 3;
 
 /// An engine's figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -61,6 +55,8 @@ pub struct Direct {
     pub last_used: bool,
     /// Accesses that it answered, so that no engine sees them.
     pub last_used_answered: u64,
+    /// Share of the accesses that it answered, 0 to 1; `None` where it is off or there are none.
+    pub hit_rate: Option<f64>,
     /// Look-ups that were timed, a round.
     pub timed_lookups: u64,
     /// Rounds of timing.
@@ -90,65 +86,55 @@ pub fn direct(
     let kernel = RbTree::build(&layout.ranges)?;
     let oracle = SortedArray::build(&layout.ranges)?;
     let devices = SortedArray::build(&layout.mmio)?;
-    // Hits, misses, MMIO.
-    let mut kinds: [Vec<Lookup>; 3] = Default::default();
-    let mut all = Vec::with_capacity(accesses.len());
-    let mut held: BTreeMap<u32, Range> = BTreeMap::new();
+    let mut lookups = Vec::with_capacity(accesses.len());
+    let mut caches = Caches::default();
     let mut answered = 0;
+    let last_used = options.last_used != LastUsed::Off;
     for access in accesses {
-        if options.last_used && held.get(&access.by).is_some_and(|range| range.contains(access.addr)) {
+        let who = if options.last_used == LastUsed::Vm { 0 } else { access.by };
+        // The layout never changes: there is one generation.
+        let held = caches.held(who, 0);
+        if last_used && held.is_some_and(|range| range.contains(access.addr)) {
             answered += 1;
             continue;
         }
-        let found = oracle.search(access.addr, &mut ());
-        let kind = match found {
+        let class = match oracle.search(access.addr, &mut ()) {
             Some(range) => {
-                held.insert(access.by, range);
+                *held = Some(range);
                 0
             }
-            None => 1 + usize::from(devices.find(access.addr).is_some()),
+            None => 1 + u8::from(devices.find(access.addr).is_some()),
         };
-        let lookup = Lookup { addr: access.addr, last: access.addr, event: 0 };
-        kinds[kind].push(lookup);
-        all.push(lookup);
+        lookups.push(Lookup { addr: access.addr, last: access.addr, event: 0, class });
     }
-    let group = |lookups| Group { ranges: &layout.ranges, kernel: KernelTree::Slots(&kernel), lookups };
-    let new = || options.engines.iter().copied().map(Count::new).collect::<Vec<_>>();
-    let mut sample = Sample::default();
-    let mut counts = Vec::with_capacity(kinds.len());
-    for lookups in &kinds {
-        let mut by_engine = new();
-        let built = count(&mut by_engine, &group(lookups), 0);
-        // Once only: the engines are the same for all kinds.
-        if counts.is_empty() {
-            sample.offer(built, &all);
-        }
-        counts.push(by_engine);
-    }
+    let prepared = Prepared::new(&options.engines, &layout.ranges, KernelTree::Slots(&kernel));
+    let mut counts: Vec<Count> = options.engines.iter().map(|id| Count::new(*id, CLASSES)).collect();
+    count(&mut counts, &prepared, &lookups);
+    let mut sample = Sample::new(CLASSES);
+    sample.offer((0, 0, 0), &Rc::new(prepared), &lookups);
     let timing = sample.run(options.engines.len(), options.rounds, progress);
-    let steps = |kind: usize, engine: usize| {
-        let visited = counts[kind][engine].lengths();
-        Steps { lookups: counts[kind][engine].lookups, visited_mean: visited.mean(), visited }
+    let steps = |class: usize, engine: usize| {
+        let ns = timing.by_class.get(class).and_then(|engines| engines.get(engine));
+        Steps::new(counts[engine].lengths_of(class), ns.copied().unwrap_or_default())
     };
-    let engines = options
-        .engines
+    let engines = counts
         .iter()
         .enumerate()
-        .zip(timing.ns_per_lookup)
-        .map(|((place, id), ns_per_lookup)| DirectEngine {
-            engine: id.name().to_owned(),
-            mismatches: counts.iter().map(|counts| counts[place].mismatches).sum(),
+        .map(|(place, count)| DirectEngine {
+            engine: count.id.name().to_owned(),
+            mismatches: count.mismatches,
             hits: steps(0, place),
             misses: steps(1, place),
             mmio: steps(2, place),
-            ns_per_lookup,
+            ns_per_lookup: timing.ns_per_lookup.get(place).copied().unwrap_or_default(),
         })
         .collect();
     Ok(Direct {
         ranges: layout.ranges.len() as u64,
         accesses: accesses.len() as u64,
-        last_used: options.last_used,
+        last_used,
         last_used_answered: answered,
+        hit_rate: if last_used { share(answered, accesses.len() as u64) } else { None },
         timed_lookups: timing.lookups,
         rounds: options.rounds,
         engines,

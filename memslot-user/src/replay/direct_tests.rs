@@ -1,11 +1,15 @@
 //! The claims of 2011, on the layouts of 2011.
 
-use super::{Direct, DirectEngine, DirectOptions, direct};
+use super::{Direct, DirectEngine, DirectOptions, LastUsed, direct};
 use crate::engine::EngineId;
 use crate::given::{Layout, Pattern, accesses};
 use crate::layouts;
 
 fn run(form: &str, pattern: Pattern, last_used: bool) -> Direct {
+    with(form, pattern, if last_used { LastUsed::On } else { LastUsed::Off })
+}
+
+fn with(form: &str, pattern: Pattern, last_used: LastUsed) -> Direct {
     let layout = Layout::from(layouts::parse(form).unwrap());
     let accesses = accesses(&layout, pattern, 20_000, 2, 1).unwrap();
     let engines = vec![EngineId::Linear, EngineId::LinearBySize, EngineId::Wbtree];
@@ -63,4 +67,10 @@ fn the_last_used_slot_answers_what_stays_in_it() {
     let lookups = |direct: &Direct| of(direct, "wbtree").hits.lookups;
     assert_eq!(lookups(&off), 20_000);
     assert_eq!(lookups(&on) + on.last_used_answered, 20_000);
+    assert_eq!((off.hit_rate, on.hit_rate.map(|rate| rate > 0.95)), (None, Some(true)));
+    // One for both vCPUs, or one for each.
+    let shared = with("32-slots", Pattern::Random, LastUsed::Vm);
+    let each = with("32-slots", Pattern::Random, LastUsed::Vcpu);
+    assert_eq!(each, with("32-slots", Pattern::Random, LastUsed::On));
+    assert_ne!(shared.last_used_answered, each.last_used_answered);
 }

@@ -13,8 +13,24 @@ pub(super) struct Lookup {
     pub(super) addr: u64,
     /// The end of the search as vhost passes it, inclusive; `addr` for slots.
     pub(super) last: u64,
-    /// The event that made it.
+    /// The event that made it, by its number in the chunk.
     pub(super) event: u32,
+    /// Which of the [`classes`] of its probe's look-ups.
+    pub(super) class: u8,
+}
+
+/// Look-ups that are told apart: those that found a range and those that found none, and for
+/// translations by the table that was searched.
+pub(super) fn classes(probe: Probe) -> &'static [&'static str] {
+    match probe {
+        Probe::Translate => &["memory_table_hit", "memory_table_failed", "iotlb_hit", "iotlb_failed"],
+        _ => &["hit", "miss"],
+    }
+}
+
+/// The class of a look-up that found a range or none, in the device IOTLB or not.
+pub(super) fn class(found: bool, is_iotlb: bool) -> u8 {
+    u8::from(!found) + 2 * u8::from(is_iotlb)
 }
 
 /// The kernel's own tree at that time.

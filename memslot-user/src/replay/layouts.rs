@@ -4,6 +4,8 @@
 //! time: a fault at generation g sees every change with a generation up to g. A deletion or a move
 //! takes two generations; in the first the old slot, marked invalid, is still searched.
 
+use super::timeline::{Layout, Step, Timeline};
+use super::unjoined::Unjoined;
 use crate::engine::{DynamicEngine, Range, RbTree, SnapshotNode};
 use crate::model::{Fault, SlotChange, SlotChangeKind, VmId};
 use crate::recording::Meta;
@@ -11,43 +13,6 @@ use std::collections::BTreeMap;
 
 /// A VM and an address space of it.
 pub(super) type Space = (VmId, u16);
-
-/// Why an event cannot be joined with a layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Unjoined {
-    /// The VM or table is older than the recording, and no snapshot tells what it held.
-    NoLayout,
-    /// The event came before the snapshot.
-    BeforeSnapshot,
-    /// A slot set was being exchanged, and the fault does not agree with the new one.
-    Ambiguous,
-    /// Changes contradict each other: some were lost.
-    ChangesLost,
-    /// The snapshot is none of a red-black tree: it was taken while the tree changed.
-    BadSnapshot,
-    /// The fault found another slot, or the call another result, than the layout gives.
-    Disagrees,
-    /// Regions overlap, so that engines may differ without fault.
-    Overlap,
-    /// The call ended because its iovec was full; how many searches it made is unknown.
-    IovecFull,
-}
-
-impl Unjoined {
-    /// The reason in tables and JSON.
-    pub(super) fn reason(self) -> &'static str {
-        match self {
-            Self::NoLayout => "no layout",
-            Self::BeforeSnapshot => "before the layout was known",
-            Self::Ambiguous => "ambiguous generation",
-            Self::ChangesLost => "layout changes lost",
-            Self::BadSnapshot => "unusable snapshot",
-            Self::Disagrees => "layout disagrees with the event",
-            Self::Overlap => "overlapping regions",
-            Self::IovecFull => "ended by a full iovec",
-        }
-    }
-}
 
 /// The slots in force, as the kernel holds them and in the order of their registration.
 #[derive(Clone, Debug, Default)]
@@ -89,8 +54,13 @@ impl SlotLayout {
         self.ranges.remove(place);
         Ok(place)
     }
+}
 
-    fn apply(&mut self, change: &SlotChange) -> Result<(), Unjoined> {
+impl Layout for SlotLayout {
+    type Change = SlotChange;
+    type Limits = ();
+
+    fn apply(&mut self, change: &SlotChange, (): ()) -> Result<(), Unjoined> {
         let (id, base) = (change.slot.id, change.slot.base_gfn.0);
         match change.kind {
             SlotChangeKind::Create => self.insert(change, usize::MAX),
@@ -108,7 +78,6 @@ impl SlotLayout {
         }
     }
 
-    /// The layout of a snapshot's rows, in pre-order.
     fn of_snapshot(rows: &[SlotChange]) -> Result<Self, Unjoined> {
         let mut layout = Self { order_unknown: true, ..Self::default() };
         let mut walk = Vec::with_capacity(rows.len());
@@ -130,94 +99,81 @@ impl SlotLayout {
 }
 
 /// One address space as its generation goes on.
-#[derive(Debug)]
-pub(super) struct SlotHistory {
-    changes: Vec<SlotChange>,
-    next: usize,
-    state: Result<SlotLayout, Unjoined>,
-}
+pub(super) type SlotHistory = Timeline<SlotLayout>;
 
-impl SlotHistory {
-    /// A history from its changes in any order. `older`: the VM existed before the recording.
-    pub(super) fn new(mut changes: Vec<SlotChange>, older: bool) -> Self {
-        // A snapshot at a generation already holds that generation's change, so it comes after it.
-        changes.sort_by_key(|change| match change.kind {
-            SlotChangeKind::Snapshot { .. } => (change.generation, true, change.time),
-            _ => (change.generation, false, change.time),
-        });
-        let snapshot =
-            changes.iter().position(|change| matches!(change.kind, SlotChangeKind::Snapshot { .. }));
-        let state = match (older, snapshot) {
-            (true, Some(_)) => Err(Unjoined::BeforeSnapshot),
-            (true, None) => Err(Unjoined::NoLayout),
-            (false, _) => Ok(SlotLayout::default()),
-        };
-        // What came before the first snapshot cannot be used on an unknown layout.
-        let next = if older { snapshot.unwrap_or(changes.len()) } else { 0 };
-        Self { changes, next, state }
-    }
-
-    /// The layout at a generation, which must not be below that of the last call.
-    pub(super) fn at(&mut self, generation: u64) -> Result<&SlotLayout, Unjoined> {
-        while let Some(change) = self.changes.get(self.next).filter(|change| change.generation <= generation)
-        {
-            if !matches!(change.kind, SlotChangeKind::Snapshot { .. }) {
-                self.next += 1;
-                if let Ok(layout) = &mut self.state
-                    && let Err(reason) = layout.apply(&change.clone())
-                {
-                    self.state = Err(reason);
-                }
-                continue;
-            }
-            // The rows of a snapshot that was tried again follow each other; the last one counts.
-            let rows = &self.changes[self.next..];
-            let count = rows
-                .iter()
-                .take_while(|row| {
-                    row.generation == change.generation && matches!(row.kind, SlotChangeKind::Snapshot { .. })
-                })
-                .count();
-            let last = rows[..count]
-                .iter()
-                .rposition(|row| matches!(row.kind, SlotChangeKind::Snapshot { order: 0, .. }))
-                .unwrap_or(0);
-            self.state = SlotLayout::of_snapshot(&rows[last..count]);
-            self.next += count;
-        }
-        self.state.as_ref().map_err(|reason| *reason)
-    }
-}
-
-/// The histories of all address spaces of a recording.
-pub(super) fn histories(
-    meta: &Meta,
-    changes: Vec<SlotChange>,
-    faults: impl IntoIterator<Item = Space>,
-) -> BTreeMap<Space, SlotHistory> {
-    let mut by_space: BTreeMap<Space, Vec<SlotChange>> =
-        faults.into_iter().map(|space| (space, Vec::new())).collect();
+/// A history from its changes in any order. `older`: the VM existed before the recording.
+pub(super) fn history(mut changes: Vec<SlotChange>, older: bool) -> SlotHistory {
+    // A snapshot at a generation already holds that generation's change, so it comes after it.
+    changes.sort_by_key(|change| (change.generation, is_snapshot(change), change.time));
+    let mut steps: Vec<(u64, Step<SlotChange>)> = Vec::with_capacity(changes.len());
     for change in changes {
-        by_space.entry((change.vm, change.as_id)).or_default().push(change);
+        match (change.kind, steps.last_mut()) {
+            (SlotChangeKind::Snapshot { order, .. }, Some((generation, Step::Snapshot(rows))))
+                if *generation == change.generation =>
+            {
+                // The rows of a snapshot that was tried again follow each other; the last one counts.
+                if order == 0 {
+                    rows.clear();
+                }
+                rows.push(change);
+            }
+            (SlotChangeKind::Snapshot { .. }, _) => {
+                steps.push((change.generation, Step::Snapshot(vec![change])));
+            }
+            _ => steps.push((change.generation, Step::Change(change))),
+        }
     }
-    let known = |vm: VmId| meta.vms.iter().find(|known| known.vm == vm).map(|known| known.older);
-    by_space
-        .into_iter()
-        .map(|(space, changes)| {
-            // A recording that was cut off may not say; then a snapshot says it.
-            let snapshot =
-                || changes.iter().any(|change| matches!(change.kind, SlotChangeKind::Snapshot { .. }));
-            let older = known(space.0).unwrap_or_else(snapshot);
-            (space, SlotHistory::new(changes, older))
-        })
-        .collect()
+    let snapshot = steps.iter().position(|step| matches!(step.1, Step::Snapshot(_)));
+    let state = match (older, snapshot) {
+        (true, Some(_)) => Err(Unjoined::BeforeSnapshot),
+        (true, None) => Err(Unjoined::NoLayout),
+        (false, _) => Ok(SlotLayout::default()),
+    };
+    // What came before the first snapshot cannot be used on an unknown layout.
+    let first = if older { snapshot.unwrap_or(steps.len()) } else { 0 };
+    Timeline::new(steps, first, state, ())
+}
+
+fn is_snapshot(change: &SlotChange) -> bool {
+    matches!(change.kind, SlotChangeKind::Snapshot { .. })
+}
+
+/// The histories of the address spaces of a recording.
+pub(super) struct Histories<'a> {
+    meta: &'a Meta,
+    by_space: BTreeMap<Space, SlotHistory>,
+}
+
+impl<'a> Histories<'a> {
+    /// Of those that changes tell of.
+    pub(super) fn new(meta: &'a Meta, changes: Vec<SlotChange>) -> Self {
+        let mut by_space: BTreeMap<Space, Vec<SlotChange>> = BTreeMap::new();
+        for change in changes {
+            by_space.entry((change.vm, change.as_id)).or_default().push(change);
+        }
+        let of = |(space, changes): (Space, Vec<SlotChange>)| (space, Self::history(meta, space, changes));
+        Self { meta, by_space: by_space.into_iter().map(of).collect() }
+    }
+
+    /// That of one space, which may never have changed.
+    pub(super) fn of(&mut self, space: Space) -> &mut SlotHistory {
+        let meta = self.meta;
+        self.by_space.entry(space).or_insert_with(|| Self::history(meta, space, Vec::new()))
+    }
+
+    fn history(meta: &Meta, space: Space, changes: Vec<SlotChange>) -> SlotHistory {
+        let known = meta.vms.iter().find(|known| known.vm == space.0).map(|known| known.older);
+        // A recording that was cut off may not say; then a snapshot says it.
+        let older = known.unwrap_or_else(|| changes.iter().any(is_snapshot));
+        history(changes, older)
+    }
 }
 
 /// How far a VM's generations are apart: KVM deals them out to the address spaces in turn
 /// (`kvm_swap_active_memslots`), of which x86 has two, and one where a VM has private memory. With two,
-/// those of space 0 are even.
-pub(super) fn generation_step(space: Space, mut generations: impl Iterator<Item = u64>) -> u64 {
-    if space.1 == 0 && generations.any(|generation| generation % 2 == 1) { 1 } else { 2 }
+/// those of space 0 are even. `any_is_odd`: of the generations of the space's faults.
+pub(super) fn generation_step(space: Space, any_is_odd: bool) -> u64 {
+    if space.1 == 0 && any_is_odd { 1 } else { 2 }
 }
 
 /// The generation whose slots a fault saw that came while an update was in progress.

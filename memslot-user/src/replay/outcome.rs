@@ -1,5 +1,6 @@
 //! What a replay found: the figures that tables, charts and `summary.json` show.
 
+use super::clock::SameClock;
 use crate::model::Probe;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -83,6 +84,14 @@ pub struct Fit {
     pub range: (u32, u32),
 }
 
+impl Fit {
+    /// Does the recording tell what a node costs? Not where the slope's interval holds 0.
+    #[must_use]
+    pub fn tells(&self) -> bool {
+        !(self.slope.low <= 0.0 && self.slope.high >= 0.0)
+    }
+}
+
 /// A line for one class of events (hits and misses apart), and how well it tells the latency of events
 /// that it was not fitted to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,7 +109,7 @@ pub struct ClassFit {
 
 /// What a line leaves unexplained. A fifth of the events, in blocks, is held out; line and interval come
 /// from the others.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Residuals {
     /// Events held out.
     pub held_out: u64,
@@ -110,7 +119,26 @@ pub struct Residuals {
     pub median: f64,
     /// 97.5th percentile, ns.
     pub high: f64,
-    /// Share of the held-out events within the interval that should hold 95 % of them, 0 to 1.
+    /// Share of the held-out events within `interval`, which should hold 95 % of them, 0 to 1.
+    pub coverage: f64,
+    /// The 2.5th and the 97.5th percentile of what the line leaves of the events that it was fitted to, ns.
+    #[serde(default)]
+    pub interval: (f64, f64),
+    /// The events held out, by search length.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_length: Vec<LengthResiduals>,
+}
+
+/// What a line leaves unexplained of the held-out events of one search length.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LengthResiduals {
+    /// Nodes visited.
+    pub length: u32,
+    /// Events held out.
+    pub held_out: u64,
+    /// 2.5th percentile, first quartile, median, third quartile and 97.5th percentile, ns.
+    pub quantiles: [f64; 5],
+    /// Share of them within the interval, 0 to 1.
     pub coverage: f64,
 }
 
@@ -123,6 +151,62 @@ pub struct Prediction {
     pub median_ns: Interval,
     /// The engine's lengths leave the observed range.
     pub extrapolates: bool,
+}
+
+/// Look-ups of one kind in one engine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Steps {
+    /// Look-ups.
+    pub lookups: u64,
+    /// Mean of the nodes or elements visited.
+    pub visited_mean: f64,
+    /// Most nodes or elements visited.
+    pub visited_max: u32,
+    /// Nodes or elements visited, look-up by look-up.
+    pub visited: Lengths,
+    /// Time of one look-up of this kind on the replaying machine, timed apart from the others, ns.
+    pub ns_per_lookup: Interval,
+}
+
+impl Steps {
+    /// Of look-ups of these lengths.
+    pub(super) fn new(visited: Lengths, ns_per_lookup: Interval) -> Self {
+        let visited_max = visited.0.last_key_value().map_or(0, |(most, _)| *most);
+        Self { lookups: visited.total(), visited_mean: visited.mean(), visited_max, visited, ns_per_lookup }
+    }
+}
+
+/// Look-ups of one class in one engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassSteps {
+    /// Faults: `hit` (RAM) or `miss` (no slot). Translations: `memory_table_hit`, `memory_table_failed`,
+    /// `iotlb_hit` or `iotlb_failed`.
+    pub class: String,
+    /// Their steps.
+    pub steps: Steps,
+}
+
+/// What the last-used slots did that stand in front of every engine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LastUsedCheck {
+    /// Whose: `recorded` (the vCPU's own, as recorded), simulated `vcpu`, `vm` or `queue`, or `off`.
+    pub whose: String,
+    /// Accesses that asked one.
+    pub asked: u64,
+    /// Of them answered, so that no engine was asked.
+    pub answered: u64,
+    /// Share of those asked that answered, 0 to 1; `None` where none was asked.
+    pub hit_rate: Option<f64>,
+    /// Faults whose simulated slot was compared with the recorded one (`vcpu` only).
+    pub compared: u64,
+    /// Of them equal.
+    pub agreed: u64,
+}
+
+/// `part` of `of`, 0 to 1; `None` of none.
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
+pub(super) fn share(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
 }
 
 /// What one engine did with the look-ups of one probe.
@@ -142,6 +226,9 @@ pub struct EngineOutcome {
     pub visited: Lengths,
     /// Time of one look-up on the replaying machine, ns.
     pub ns_per_lookup: Interval,
+    /// Hits and misses apart; classes without look-ups are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassSteps>,
     /// Latency predicted, where a fit was possible.
     pub predicted: Option<Prediction>,
 }
@@ -174,13 +261,18 @@ pub struct ProbeReplay {
 /// What a replay knows about its own soundness.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// Events that were joined with their layout; those of them that the last-used slot answered made
-    /// no look-up in any engine, as it stays in front of each.
+    /// Events that were joined with their layout.
     pub events: u64,
-    /// Of them answered by the last-used slot.
-    pub last_used_answered: u64,
-    /// Events of the probe that make no search (MMIO-cached, shadow paging).
-    pub without_search: u64,
+    /// Of them in the sample on which fit, predictions and residuals rest; all of them where a recording
+    /// is short enough. Everything else counts every event.
+    #[serde(default)]
+    pub sampled: u64,
+    /// The last-used slots in front of the engines.
+    #[serde(default)]
+    pub last_used: LastUsedCheck,
+    /// Faults that met an MMIO entry cached in the page table: no search, and no look-up of any engine.
+    #[serde(default)]
+    pub mmio_cached: u64,
     /// Events whose recorded search length was compared with the model of the kernel's tree.
     pub compared: u64,
     /// Of them with another number of nodes visited.
@@ -193,6 +285,9 @@ pub struct Check {
     /// The line of every class of events; that of the class with most events makes the predictions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassFit>,
+    /// The engines by the recording's own clock, where they were timed by it, and the prediction from that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_clock: Option<SameClock>,
     /// Look-ups that were timed, a round.
     pub timed_lookups: u64,
     /// Rounds of timing.

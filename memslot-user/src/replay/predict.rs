@@ -6,9 +6,8 @@
 //! kernel's nodes and puts on the engine's, each at the cost of one of the kernel's. So a structure
 //! whose nodes are cheaper than a tree's, such as an array, is predicted too slow, never too fast.
 
-use super::count::Count;
-use super::join::{Basis, Event};
-use super::outcome::{ClassFit, Fit, Interval, Prediction, Quantiles, Residuals};
+use super::event::{Basis, Kept};
+use super::outcome::{ClassFit, Fit, Interval, LengthResiduals, Lengths, Prediction, Quantiles, Residuals};
 use crate::stats::{
     BlockBootstrap, Line, median, percentile_interval, quantile_unsorted, r_squared, theil_sen_weighted,
 };
@@ -33,15 +32,13 @@ pub(super) struct Fitted {
     pub(super) classes: Vec<ClassFit>,
 }
 
-/// Fits the cost of a step.
-pub(super) fn fit(events: &[Event]) -> Fitted {
+/// Fits the cost of a step to a sample of the events. `range`: smallest and largest search length among
+/// all of them, sampled or not; where the kernel itself went, no prediction extrapolates.
+pub(super) fn fit(events: &[Kept], range: (u32, u32)) -> Fitted {
     let mut by_basis: BTreeMap<Basis, Vec<(u32, f64)>> = BTreeMap::new();
-    for event in events.iter().filter(|event| event.basis != Basis::Other && event.visited() > 0) {
-        by_basis.entry(event.basis).or_default().push((event.visited(), nanoseconds(event)));
+    for event in events.iter().filter(|event| event.basis != Basis::Other && event.visited > 0) {
+        by_basis.entry(event.basis).or_default().push((event.visited, nanoseconds(event)));
     }
-    // Of any basis that counts: where the kernel itself went, no prediction extrapolates.
-    let lengths = || events.iter().filter(|event| event.basis != Basis::Other).map(Event::visited);
-    let range = (lengths().filter(|length| *length > 0).min().unwrap_or(0), lengths().max().unwrap_or(0));
     let largest = by_basis.iter().max_by_key(|(_, points)| points.len()).map(|(basis, _)| *basis);
     let (mut chosen, mut reason, mut classes) = (None, Some("no event searched".to_owned()), Vec::new());
     for (basis, points) in &by_basis {
@@ -100,35 +97,46 @@ fn residuals(points: &[(u32, f64)]) -> Option<Residuals> {
             .flat_map(|(_, block)| block.iter().copied())
     };
     let line = line(&medians(part(false)))?;
-    let about = |held_out| -> Vec<f64> {
+    let about = |held_out| {
         part(held_out)
-            .map(|(length, latency)| latency - line.intercept - line.slope * f64::from(length))
-            .collect()
+            .map(|(length, latency)| (length, latency - line.intercept - line.slope * f64::from(length)))
     };
-    let (mut fitted, mut held) = (about(false), about(true));
+    let mut fitted: Vec<f64> = about(false).map(|(_, residual)| residual).collect();
     let (low, high) = (quantile_unsorted(&mut fitted, 0.025)?, quantile_unsorted(&mut fitted, 0.975)?);
-    let within = held.iter().filter(|residual| (low..=high).contains(*residual)).count();
+    let coverage = |held: &[f64]| {
+        held.iter().filter(|residual| (low..=high).contains(*residual)).count() as f64 / held.len() as f64
+    };
+    let mut by_length: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    about(true).for_each(|(length, residual)| by_length.entry(length).or_default().push(residual));
+    let mut held: Vec<f64> = by_length.values().flatten().copied().collect();
+    let of_length = |(length, mut held): (u32, Vec<f64>)| {
+        let mut at = |p| quantile_unsorted(&mut held, p).unwrap_or(0.0);
+        let quantiles = [0.025, 0.25, 0.5, 0.75, 0.975].map(&mut at);
+        LengthResiduals { length, held_out: held.len() as u64, quantiles, coverage: coverage(&held) }
+    };
     Some(Residuals {
         held_out: held.len() as u64,
         low: quantile_unsorted(&mut held, 0.025)?,
         median: quantile_unsorted(&mut held, 0.5)?,
         high: quantile_unsorted(&mut held, 0.975)?,
-        coverage: within as f64 / held.len() as f64,
+        coverage: coverage(&held),
+        interval: (low, high),
+        by_length: by_length.into_iter().map(of_length).collect(),
     })
 }
 
 /// The quantiles of the latencies as they were.
-pub(super) fn latency(events: &[Event]) -> Quantiles {
+pub(super) fn latency(events: &[Kept]) -> Quantiles {
     quantiles(&mut events.iter().map(nanoseconds).collect::<Vec<_>>())
 }
 
-/// The latencies with another engine.
-pub(super) fn predict(events: &[Event], count: &Count, fit: &Fit) -> Prediction {
+/// The latencies with another engine: the one of that place, whose look-ups had these lengths.
+pub(super) fn predict(events: &[Kept], engine: usize, lengths: &Lengths, fit: &Fit) -> Prediction {
     let mut exchanged = Vec::with_capacity(events.len());
     let mut at = |slope: f64| {
         exchanged.clear();
-        exchanged.extend(events.iter().zip(&count.by_event).map(|(event, visited)| {
-            let more = f64::from(*visited) - f64::from(event.visited());
+        exchanged.extend(events.iter().map(|event| {
+            let more = f64::from(event.by_engine[engine]) - f64::from(event.visited);
             (nanoseconds(event) + slope * more).max(0.0)
         }));
         quantiles(&mut exchanged)
@@ -137,14 +145,14 @@ pub(super) fn predict(events: &[Event], count: &Count, fit: &Fit) -> Prediction 
     let (one, other) = (at(fit.slope.low).p50, at(fit.slope.high).p50);
     let value = latency_ns.p50;
     let (low, high) = (value.min(one).min(other), value.max(one).max(other));
-    let mut lengths = count.lengths().0.into_keys();
     // A search that ends before its first node, in an interval tree, is no length of the line.
-    let extrapolates = lengths.any(|length| length > 0 && (length < fit.range.0 || length > fit.range.1));
+    let outside = |length: &u32| *length > 0 && (*length < fit.range.0 || *length > fit.range.1);
+    let extrapolates = lengths.0.keys().any(outside);
     Prediction { latency_ns, median_ns: Interval { value, low, high }, extrapolates }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "latencies far below 2^53 ns, which are 104 days")]
-fn nanoseconds(event: &Event) -> f64 {
+fn nanoseconds(event: &Kept) -> f64 {
     event.latency as f64
 }
 
@@ -210,15 +218,20 @@ fn intervals(points: &[(u32, f64)], line_of_all: Line) -> Option<(Interval, Inte
 mod tests {
     use super::*;
     use crate::engine::EngineId;
-    use crate::model::SearchLength;
 
-    fn event(visited: u32, latency: u64) -> Event {
-        let length = SearchLength { visited, touched: visited };
-        Event { latency, observed: Some(length), modelled: length, basis: Basis::Ram }
+    fn event(visited: u32, latency: u64) -> Kept {
+        // The first engine visits 11 nodes each time, the second those that the kernel does.
+        let mut by_engine = [0; EngineId::ALL.len()];
+        by_engine[..2].copy_from_slice(&[11, visited]);
+        Kept { latency, visited, basis: Basis::Ram, by_engine }
+    }
+
+    fn fit(events: &[Kept]) -> Fitted {
+        super::fit(events, (1, 7))
     }
 
     /// 2000 ns and 30 a node, with noise that is long on one side.
-    fn events() -> Vec<Event> {
+    fn events() -> Vec<Kept> {
         let noise = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57;
         (0..6000_u64)
             .map(|at| {
@@ -250,7 +263,7 @@ mod tests {
         for (number, event) in (0..).zip(&mut events) {
             event.latency += if (number / 150) % 5 == 4 { 3000 } else { 0 };
         }
-        let residuals = fit(&events).classes[0].residuals.unwrap();
+        let residuals = fit(&events).classes.remove(0).residuals.unwrap();
         assert!(residuals.coverage < 0.5 && residuals.median > 1000.0, "{residuals:?}");
     }
 
@@ -263,28 +276,34 @@ mod tests {
         assert!(fitted.slope.high - fitted.slope.low < 5.0, "{fitted:?}");
         // The noise is uniform below 128.
         assert!((fitted.intercept.value - 2064.0).abs() < 10.0, "{fitted:?}");
-        let residuals = fit(&events).classes[0].residuals.unwrap();
+        let residuals = fit(&events).classes.remove(0).residuals.unwrap();
         assert_eq!(residuals.held_out, 1200);
         assert!((residuals.coverage - 0.95).abs() < 0.02, "{residuals:?}");
         assert!(residuals.median.abs() < 10.0 && residuals.low < -50.0 && residuals.high > 50.0);
+        let lengths: Vec<u32> = residuals.by_length.iter().map(|length| length.length).collect();
+        assert_eq!(lengths, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(residuals.by_length.iter().map(|length| length.held_out).sum::<u64>(), 1200);
+        for length in &residuals.by_length {
+            assert!(length.quantiles.is_sorted() && (length.coverage - 0.95).abs() < 0.06, "{length:?}");
+        }
+        assert!(residuals.interval.0 < -50.0 && residuals.interval.1 > 50.0, "{residuals:?}");
         assert!(fitted.r_squared > 0.98 && fitted.range == (1, 7) && fitted.events == 6000);
 
-        // An engine that visits 11 nodes each time, beyond what was seen.
-        let mut count = Count::new(EngineId::Linear);
-        count.by_event = vec![11; events.len()];
-        let prediction = predict(&events, &count, &fitted);
+        // Beyond what was seen.
+        let lengths = |length| Lengths([(length, 6000)].into());
+        let prediction = predict(&events, 0, &lengths(11), &fitted);
         assert!((prediction.median_ns.value - (2064.0 + 330.0)).abs() < 15.0, "{prediction:?}");
-        assert!(prediction.median_ns.low < prediction.median_ns.value);
+        assert!(prediction.median_ns.low < prediction.median_ns.value && prediction.extrapolates);
         // The same nodes as the kernel: the same latencies.
-        count.by_event = events.iter().map(Event::visited).collect();
-        assert_eq!(predict(&events, &count, &fitted).latency_ns, latency(&events));
+        let same = predict(&events, 1, &lengths(7), &fitted);
+        assert!(same.latency_ns == latency(&events) && !same.extrapolates);
     }
 
     #[test]
     fn without_enough_lengths_the_reason_is_given() {
         let fitted = fit(&[]);
         assert_eq!(fitted.reason.as_deref(), Some("no event searched"));
-        let two: Vec<Event> = (0..100).map(|at| event(1 + at % 2, 100)).collect();
+        let two: Vec<Kept> = (0..100).map(|at| event(1 + at % 2, 100)).collect();
         let reason = fit(&two).reason.unwrap();
         assert!(reason.starts_with("a line needs 3 search lengths with 20 events each"), "{reason}");
         assert!(reason.ends_with("have 2"), "{reason}");

@@ -4,7 +4,8 @@
 //! IOTLB under the lock that translations take, so time joins them; the number of regions that each
 //! call saw checks it.
 
-use super::layouts::Unjoined;
+use super::timeline::{Layout, Step, Timeline};
+use super::unjoined::Unjoined;
 use crate::engine::{DynamicEngine, IntervalTree, Range, SnapshotNode};
 use crate::model::{RegionChange, RegionChangeKind};
 use std::collections::BTreeMap;
@@ -62,6 +63,12 @@ impl RegionLayout {
             _ => Err(Unjoined::ChangesLost),
         }
     }
+}
+
+impl Layout for RegionLayout {
+    type Change = RegionChange;
+    /// Regions that the table can have (`vhost.max_iotlb_entries`).
+    type Limits = usize;
 
     fn apply(&mut self, change: &RegionChange, limit: usize) -> Result<(), Unjoined> {
         let (start, last) = (change.region.start, change.region.last);
@@ -113,81 +120,43 @@ impl RegionLayout {
     }
 }
 
-/// Changes that take force together: one, or a whole snapshot.
-#[derive(Debug)]
-enum Step {
-    Change(RegionChange),
-    Snapshot(Vec<RegionChange>),
-}
-
 /// One table as time goes on.
-#[derive(Debug)]
-pub(super) struct TableHistory {
-    steps: Vec<(u64, Step)>,
-    next: usize,
-    limit: usize,
-    state: Result<RegionLayout, Unjoined>,
-}
+pub(super) type TableHistory = Timeline<RegionLayout>;
 
-impl TableHistory {
-    /// A history from its changes in any order. `older`: the table existed before the recording;
-    /// `None`, unknown. `limit`: regions that the table can have (`vhost.max_iotlb_entries`).
-    pub(super) fn new(mut changes: Vec<RegionChange>, older: Option<bool>, limit: usize) -> Self {
-        changes.sort_by_key(|change| change.time);
-        let mut steps: Vec<(u64, Step)> = Vec::new();
-        let mut snapshot: Option<Vec<RegionChange>> = None;
-        for change in changes {
-            let RegionChangeKind::Snapshot { order, .. } = change.kind else {
-                steps.push((change.time, Step::Change(change)));
-                continue;
-            };
-            let rows = snapshot.get_or_insert_default();
-            if order == 0 {
-                rows.clear();
-            }
-            if order as usize == rows.len() {
-                rows.push(change);
-            }
-        }
-        let older = older.unwrap_or(snapshot.is_some());
-        let mut state = if older {
-            Err(if snapshot.is_some() { Unjoined::BeforeSnapshot } else { Unjoined::NoLayout })
-        } else {
-            Ok(RegionLayout::default())
+/// A history from its changes in any order. `older`: the table existed before the recording; `None`,
+/// unknown. `limit`: regions that the table can have.
+pub(super) fn history(mut changes: Vec<RegionChange>, older: Option<bool>, limit: usize) -> TableHistory {
+    changes.sort_by_key(|change| change.time);
+    let mut steps: Vec<(u64, Step<RegionChange>)> = Vec::new();
+    let mut snapshot: Option<Vec<RegionChange>> = None;
+    for change in changes {
+        let RegionChangeKind::Snapshot { order, .. } = change.kind else {
+            steps.push((change.time, Step::Change(change)));
+            continue;
         };
-        if let Some(rows) = snapshot {
-            let time = rows.last().map_or(0, |row| row.time);
-            let place = steps.partition_point(|step| step.0 <= time);
-            if place == 0 {
-                // Nothing changed up to the snapshot, so the table held the same before.
-                state = RegionLayout::of_snapshot(&rows);
-            } else {
-                steps.insert(place, (time, Step::Snapshot(rows)));
-            }
+        let rows = snapshot.get_or_insert_default();
+        if order == 0 {
+            rows.clear();
         }
-        Self { steps, next: 0, limit, state }
-    }
-
-    /// How many steps are in force at a time: events with the same number share a layout.
-    pub(super) fn step_at(&self, time: u64) -> u64 {
-        self.steps.partition_point(|step| step.0 <= time) as u64
-    }
-
-    /// The layout after so many steps, which must not be fewer than in the last call.
-    pub(super) fn at(&mut self, step: u64) -> Result<&RegionLayout, Unjoined> {
-        while (self.next as u64) < step && self.next < self.steps.len() {
-            match &self.steps[self.next].1 {
-                Step::Snapshot(rows) => self.state = RegionLayout::of_snapshot(rows),
-                Step::Change(change) => {
-                    if let Ok(layout) = &mut self.state
-                        && let Err(reason) = layout.apply(change, self.limit)
-                    {
-                        self.state = Err(reason);
-                    }
-                }
-            }
-            self.next += 1;
+        if order as usize == rows.len() {
+            rows.push(change);
         }
-        self.state.as_ref().map_err(|reason| *reason)
     }
+    let older = older.unwrap_or(snapshot.is_some());
+    let mut state = if older {
+        Err(if snapshot.is_some() { Unjoined::BeforeSnapshot } else { Unjoined::NoLayout })
+    } else {
+        Ok(RegionLayout::default())
+    };
+    if let Some(rows) = snapshot {
+        let time = rows.last().map_or(0, |row| row.time);
+        let place = steps.partition_point(|step| step.0 <= time);
+        if place == 0 {
+            // Nothing changed up to the snapshot, so the table held the same before.
+            state = RegionLayout::of_snapshot(&rows);
+        } else {
+            steps.insert(place, (time, Step::Snapshot(rows)));
+        }
+    }
+    Timeline::new(steps, 0, state, limit)
 }

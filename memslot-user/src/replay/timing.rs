@@ -5,100 +5,173 @@
 
 use super::engines::{Answer, Built, Lookup, with_engine};
 use super::outcome::Interval;
+use super::prepared::{Key, MOST_RANGES, Prepared};
+use super::reservoir::Reservoir;
 use super::run::{Progress, Report};
 use crate::stats::median_interval;
 use std::hint::black_box;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Layouts that are timed: those with most look-ups.
-const MOST_GROUPS: usize = 64;
-/// Look-ups of a round, over all groups.
+const MOST_LAYOUTS: usize = 64;
+/// Look-ups of a round, over all layouts.
 const SAMPLE: usize = 32_768;
 /// Look-ups that are kept together, so that neighbours stay neighbours.
-const CHUNK: usize = 512;
-/// Look-ups between two looks at the clock, at least: a small group is run several times.
-const BATCH: usize = 2048;
+const BLOCK: usize = 512;
 
 /// A layout with its engines and a sample of its look-ups.
 struct Timed {
-    engines: Vec<Built>,
-    lookups: Vec<Lookup>,
-    /// Look-ups that it stands for.
-    weight: usize,
+    key: Key,
+    prepared: Rc<Prepared>,
+    lookups: Reservoir<Lookup>,
+    /// Look-ups by class.
+    weights: Vec<u64>,
+}
+
+impl Timed {
+    fn weight(&self) -> u64 {
+        self.weights.iter().sum()
+    }
 }
 
 /// Collects what is to be timed.
-#[derive(Default)]
 pub(super) struct Sample {
-    groups: Vec<Timed>,
+    layouts: Vec<Timed>,
+    classes: usize,
 }
 
 /// The figures by engine, in their order.
 pub(super) struct Timing {
     pub(super) ns_per_lookup: Vec<Interval>,
+    /// By class, each timed apart.
+    pub(super) by_class: Vec<Vec<Interval>>,
     pub(super) lookups: u64,
 }
 
+/// Look-ups that are timed in one go: all of a layout, or those of a class.
+struct Lane<'a> {
+    engines: Vec<&'a Built>,
+    lookups: Vec<Lookup>,
+    /// Look-ups that it stands for.
+    weight: u64,
+}
+
 impl Sample {
-    /// Keeps a group, if it is one of the largest so far.
-    pub(super) fn offer(&mut self, engines: Vec<Built>, lookups: &[Lookup]) {
-        if lookups.is_empty() {
-            return;
-        }
-        if self.groups.len() == MOST_GROUPS {
-            let smallest = self.groups.iter().enumerate().min_by_key(|(_, group)| group.weight);
-            match smallest.map(|(place, group)| (place, group.weight)) {
-                Some((place, weight)) if weight < lookups.len() => drop(self.groups.swap_remove(place)),
-                _ => return,
+    pub(super) fn new(classes: usize) -> Self {
+        Self { layouts: Vec::new(), classes }
+    }
+
+    /// Takes the look-ups of a layout, if it is one of those with most.
+    pub(super) fn offer(&mut self, key: Key, prepared: &Rc<Prepared>, lookups: &[Lookup]) {
+        let Some(place) = self.place(key, prepared, lookups.len() as u64) else { return };
+        let timed = &mut self.layouts[place];
+        for lookup in lookups {
+            timed.lookups.offer(|| *lookup);
+            if let Some(weight) = timed.weights.get_mut(usize::from(lookup.class)) {
+                *weight += 1;
             }
         }
-        self.groups.push(Timed { engines, lookups: thin(lookups, SAMPLE), weight: lookups.len() });
+    }
+
+    /// Where the look-ups of a layout go: to those before, or in the place of the one with fewest.
+    fn place(&mut self, key: Key, prepared: &Rc<Prepared>, lookups: u64) -> Option<usize> {
+        if lookups == 0 || prepared.engines.iter().any(Option::is_none) {
+            return None;
+        }
+        let known = self.layouts.iter().position(|timed| timed.key == key);
+        if known.is_some() {
+            return known;
+        }
+        let ranges = |layouts: &[Timed]| layouts.iter().map(|timed| timed.prepared.ranges).sum::<usize>();
+        while !self.layouts.is_empty()
+            && (self.layouts.len() == MOST_LAYOUTS || ranges(&self.layouts) + prepared.ranges > MOST_RANGES)
+        {
+            let fewest = self.layouts.iter().enumerate().min_by_key(|(_, timed)| timed.weight())?;
+            if fewest.1.weight() >= lookups {
+                return None;
+            }
+            let place = fewest.0;
+            drop(self.layouts.swap_remove(place));
+        }
+        let (prepared, weights) = (Rc::clone(prepared), vec![0; self.classes]);
+        self.layouts.push(Timed { key, prepared, lookups: Reservoir::new(SAMPLE / BLOCK, BLOCK), weights });
+        Some(self.layouts.len() - 1)
     }
 
     /// Times all engines for `rounds` rounds. Each round begins with another engine, so that none is
     /// always the one that finds the cache as its neighbour left it.
-    pub(super) fn run(mut self, engines: usize, rounds: u32, report: Report<'_>) -> Timing {
-        self.groups.retain(|group| group.engines.len() == engines);
-        let total: usize = self.groups.iter().map(|group| group.weight).sum();
-        for group in &mut self.groups {
-            // At least one chunk; together about the sample.
-            let share = (SAMPLE as u128 * group.weight as u128 / total.max(1) as u128) as usize;
-            group.lookups = thin(&group.lookups, share.max(CHUNK));
+    pub(super) fn run(self, engines: usize, rounds: u32, report: Report<'_>) -> Timing {
+        let total: u64 = self.layouts.iter().map(Timed::weight).sum();
+        let mut layouts: Vec<(Rc<Prepared>, Vec<u64>, Vec<Lookup>)> = Vec::new();
+        for timed in self.layouts {
+            // At least one block; together about the sample.
+            let share = SAMPLE as u128 * u128::from(timed.weight()) / u128::from(total.max(1));
+            let share = usize::try_from(share).unwrap_or(SAMPLE).max(BLOCK);
+            let lookups = thin(&timed.lookups.into_items(), share);
+            layouts.push((timed.prepared, timed.weights, lookups));
         }
-        let mut times = vec![Vec::with_capacity(rounds as usize); engines];
+        // All of them, then each class apart.
+        let lanes: Vec<Vec<Lane<'_>>> = (0..=self.classes)
+            .map(|lane| {
+                let lanes = layouts
+                    .iter()
+                    .map(|(prepared, weights, lookups)| Lane::new(prepared, weights, lookups, lane));
+                lanes.filter(|lane| !lane.lookups.is_empty()).collect()
+            })
+            .collect();
+        let mut times = vec![vec![Vec::with_capacity(rounds as usize); engines]; lanes.len()];
         let mut checksum = 0_u64;
         // The first round warms up and is not counted.
         for round in 0..=rounds as usize {
             for turn in 0..engines {
                 let engine = (round + turn) % engines;
-                let (ns, sum) = self.round(engine);
-                checksum = checksum.wrapping_add(sum);
-                if round > 0 {
-                    times[engine].push(ns);
+                for (lane, times) in lanes.iter().zip(&mut times) {
+                    let Some((ns, sum)) = run_lane(lane, engine) else { continue };
+                    checksum = checksum.wrapping_add(sum);
+                    if round > 0 {
+                        times[engine].push(ns);
+                    }
                 }
             }
             report(Progress { stage: "timing", done: round as u64, total: Some(u64::from(rounds)) });
         }
         black_box(checksum);
-        let lookups = self.groups.iter().map(|group| group.lookups.len() as u64).sum();
-        Timing { ns_per_lookup: times.into_iter().map(interval).collect(), lookups }
-    }
-
-    /// One engine over all groups: ns a look-up, and a checksum of the answers.
-    #[expect(clippy::cast_precision_loss, reason = "times and counts far below 2^53")]
-    fn round(&self, engine: usize) -> (f64, u64) {
-        let (mut weighted, mut weights, mut checksum) = (0.0, 0.0, 0_u64);
-        for group in &self.groups {
-            let passes = BATCH.div_ceil(group.lookups.len());
-            let (time, sum) =
-                with_engine!(&group.engines[engine], engine => batch(engine, &group.lookups, passes));
-            checksum = checksum.wrapping_add(sum);
-            let ns = time.as_nanos() as f64 / (passes * group.lookups.len()) as f64;
-            weighted += ns * group.weight as f64;
-            weights += group.weight as f64;
+        let mut times = times.into_iter().map(|engines| engines.into_iter().map(interval).collect());
+        Timing {
+            ns_per_lookup: times.next().unwrap_or_default(),
+            by_class: times.collect(),
+            lookups: layouts.iter().map(|(_, _, lookups)| lookups.len() as u64).sum(),
         }
-        (if weights > 0.0 { weighted / weights } else { 0.0 }, checksum)
     }
+}
+
+impl<'a> Lane<'a> {
+    fn new(prepared: &'a Prepared, weights: &[u64], lookups: &[Lookup], lane: usize) -> Self {
+        let of_lane = |lookup: &&Lookup| lane == 0 || usize::from(lookup.class) + 1 == lane;
+        Self {
+            engines: prepared.engines.iter().flatten().collect(),
+            lookups: lookups.iter().filter(of_lane).copied().collect(),
+            weight: if lane == 0 { weights.iter().sum() } else { weights[lane - 1] },
+        }
+    }
+}
+
+/// One engine over all layouts: ns a look-up, and a checksum of the answers. A layout with few look-ups
+/// is run several times, so that many lie between two looks at the clock.
+#[expect(clippy::cast_precision_loss, reason = "times and counts far below 2^53")]
+fn run_lane(lanes: &[Lane<'_>], engine: usize) -> Option<(f64, u64)> {
+    let (mut weighted, mut weights, mut checksum) = (0.0, 0.0, 0_u64);
+    let batch_of = (SAMPLE / lanes.len().max(1)).clamp(BLOCK, 4 * BLOCK);
+    for lane in lanes {
+        let passes = batch_of.div_ceil(lane.lookups.len());
+        let (time, sum) = with_engine!(lane.engines[engine], engine => batch(engine, &lane.lookups, passes));
+        checksum = checksum.wrapping_add(sum);
+        let ns = time.as_nanos() as f64 / (passes * lane.lookups.len()) as f64;
+        weighted += ns * lane.weight as f64;
+        weights += lane.weight as f64;
+    }
+    (weights > 0.0).then(|| (weighted / weights, checksum))
 }
 
 /// The timed loop, compiled for each engine.
@@ -115,14 +188,14 @@ fn batch<E: Answer>(engine: &E, lookups: &[Lookup], passes: usize) -> (Duration,
     (start.elapsed(), black_box(sum))
 }
 
-/// At most about `most` look-ups, in whole chunks evenly spaced over all.
+/// At most about `most` look-ups, in whole blocks evenly spaced over all.
 fn thin(lookups: &[Lookup], most: usize) -> Vec<Lookup> {
     if lookups.len() <= most {
         return lookups.to_vec();
     }
-    let chunks: Vec<&[Lookup]> = lookups.chunks(CHUNK).collect();
-    let wanted = most.div_ceil(CHUNK).clamp(1, chunks.len());
-    (0..wanted).flat_map(|chunk| chunks[chunk * chunks.len() / wanted].iter().copied()).collect()
+    let blocks: Vec<&[Lookup]> = lookups.chunks(BLOCK).collect();
+    let wanted = most.div_ceil(BLOCK).clamp(1, blocks.len());
+    (0..wanted).flat_map(|block| blocks[block * blocks.len() / wanted].iter().copied()).collect()
 }
 
 fn interval(mut rounds: Vec<f64>) -> Interval {
@@ -136,13 +209,13 @@ mod tests {
 
     #[test]
     fn a_thinned_sample_keeps_neighbours_and_spans_all() {
-        let lookup = |event| Lookup { addr: u64::from(event), last: 0, event };
+        let lookup = |event| Lookup { addr: u64::from(event), last: 0, event, class: 0 };
         let lookups: Vec<Lookup> = (0..100_000).map(lookup).collect();
         let thinned = thin(&lookups, 4096);
         assert_eq!(thinned.len(), 4096);
         assert!(
             thinned
-                .chunks(CHUNK)
+                .chunks(BLOCK)
                 .all(|chunk| chunk.windows(2).all(|pair| pair[1].event == pair[0].event + 1))
         );
         assert!(thinned[4095].event > 80_000, "{}", thinned[4095].event);

@@ -29,7 +29,7 @@ pub fn all(digests: &[Digest]) -> String {
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::new('─', '─', '─', '─'));
 
 /// A table of names at the left and figures at the right.
-pub(super) fn table(names: &[&str], figures: &[&str]) -> Table {
+pub(crate) fn table(names: &[&str], figures: &[&str]) -> Table {
     let mut table = Table::new();
     // The same text in a terminal, a file and a test.
     table.load_style(STYLE).force_no_tty();

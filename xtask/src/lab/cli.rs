@@ -1,10 +1,10 @@
 //! `cargo xtask lab`.
 
-use super::{Accelerator, KernelChoice, Request, selftest};
+use super::{Accelerator, ForeignModule, KernelChoice, Request, selftest};
 use crate::{build, setup};
 use anyhow::Result;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -14,12 +14,15 @@ use std::time::Duration;
 /// before the command did. Files that the command leaves in $LAB_OUT come back to --out.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// 6.1, 6.12, or a bzImage of your own (then with --modules)
+    /// 6.1, 6.12, one of these with modules replaced (6.12+DIR), or a bzImage of your own (then with --modules)
     #[arg(long, default_value = "6.12")]
     kernel: String,
     /// The modules of a kernel of your own: lib/modules/RELEASE, or the directory that holds lib/modules
     #[arg(long, value_name = "DIR")]
     modules: Option<PathBuf>,
+    /// A module (.ko) to load after the others, with its parameters after commas; may be repeated
+    #[arg(long = "module", value_name = "FILE[,NAME=VALUE…]", value_parser = foreign_module)]
+    foreign_modules: Vec<ForeignModule>,
     /// Count instructions for time, so that every run of the same is the same (one CPU)
     #[arg(long)]
     exact: bool,
@@ -52,6 +55,14 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
+fn foreign_module(text: &str) -> Result<ForeignModule, String> {
+    let (file, parameters) = text.split_once(',').unwrap_or((text, ""));
+    if !Path::new(file).is_file() {
+        return Err(format!("there is no file {file}"));
+    }
+    Ok(ForeignModule { file: file.into(), parameters: parameters.replace(',', " ") })
+}
+
 impl Args {
     /// Runs the command in a guest.
     ///
@@ -75,6 +86,7 @@ impl Args {
         request.out = self.out;
         request.files = self.files;
         request.kernel_arguments = self.kernel_arguments;
+        request.foreign_modules = self.foreign_modules;
         setup::ensure()?;
         request.memslot = Some(build::static_binary(&build::probes()?)?);
 

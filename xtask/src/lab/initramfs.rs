@@ -25,13 +25,26 @@ pub(crate) struct Module {
     pub(crate) parameters: String,
 }
 
+/// A module that the kernel does not have, loaded after all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ForeignModule {
+    /// Its file.
+    pub(crate) file: PathBuf,
+    /// `NAME=VALUE` words, separated by spaces; may be empty.
+    pub(crate) parameters: String,
+}
+
 /// What goes into a guest.
 #[derive(Debug)]
 pub(crate) struct Contents<'a> {
     /// The kernel's `lib/modules/RELEASE`.
     pub(crate) modules: &'a Path,
+    /// Modules that take the place of the kernel's own.
+    pub(crate) replacements: &'a [PathBuf],
     /// What to load, in this order.
     pub(crate) load: &'a [Module],
+    /// What to load afterwards.
+    pub(crate) foreign: &'a [ForeignModule],
     /// The static `memslot`, if the guest needs it.
     pub(crate) memslot: Option<&'a Path>,
     /// Files and directories for the command's working directory.
@@ -65,12 +78,19 @@ fn archive(contents: &Contents<'_>) -> Result<Archive> {
         archive.copy("bin/memslot", memslot)?;
     }
 
-    let modules = Modules::read(contents.modules)?;
+    let mut modules = Modules::read(contents.modules)?;
+    for file in contents.replacements {
+        modules.replace(file)?;
+    }
+    let mut load = contents.load.to_vec();
+    for module in contents.foreign {
+        load.push(Module { name: modules.add_foreign(&module.file)?, parameters: module.parameters.clone() });
+    }
     let transport = modules.load_order(TRANSPORT)?;
-    let wanted = modules.load_order(contents.load.iter().map(|module| module.name.as_str()))?;
+    let wanted = modules.load_order(load.iter().map(|module| module.name.as_str()))?;
     archive.bytes("lab/transport", 0o644, load_list(&transport, &[]).into_bytes());
     let wanted: Vec<PathBuf> = wanted.into_iter().filter(|file| !transport.contains(file)).collect();
-    archive.bytes("lab/order", 0o644, load_list(&wanted, contents.load).into_bytes());
+    archive.bytes("lab/order", 0o644, load_list(&wanted, &load).into_bytes());
     for file in transport.iter().chain(&wanted) {
         archive.bytes(&format!("lab/modules/{}.ko", name_of(file)), 0o644, read_module(file)?);
     }

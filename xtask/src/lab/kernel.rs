@@ -39,6 +39,13 @@ impl Series {
 pub(crate) enum KernelChoice {
     /// One that the setup fetches.
     Series(Series),
+    /// One that the setup fetches, with other modules in place of its own.
+    Patched {
+        /// The kernel.
+        series: Series,
+        /// The directory with the modules (`*.ko`) that take the place of the kernel's own of the same names.
+        replacements: PathBuf,
+    },
     /// Any bzImage with the directory of its modules.
     Image {
         /// The bzImage.
@@ -54,6 +61,15 @@ impl KernelChoice {
     /// # Errors
     /// When one of the two is there without the other it needs.
     pub(crate) fn from_arguments(kernel: &str, modules: Option<&Path>) -> Result<Self> {
+        if let Some((series, directory)) = kernel.split_once('+')
+            && let Ok(series) = series.parse()
+        {
+            ensure!(modules.is_none(), "--modules belongs to a kernel image of your own; leave it out");
+            return Ok(Self::Patched { series, replacements: PathBuf::from(directory) });
+        }
+        if let (None, Some((image, modules))) = (modules, image_and_modules(kernel)) {
+            return Ok(Self::Image { image, modules });
+        }
         match (kernel.parse::<Series>(), modules) {
             (Ok(series), None) => Ok(Self::Series(series)),
             (Ok(_), Some(_)) => bail!("--modules belongs to a kernel image of your own; leave it out"),
@@ -61,8 +77,8 @@ impl KernelChoice {
                 Ok(Self::Image { image: PathBuf::from(kernel), modules: modules.to_owned() })
             }
             (Err(_), None) => bail!(
-                "{kernel} is neither 6.1 nor 6.12; for a kernel image of your own name its modules too: \
-                 --modules DIR"
+                "{kernel} is neither 6.1, 6.12 nor one of these with +DIR; for a kernel image of your own name its modules too: \
+                 --modules DIR, or BZIMAGE+MODULES"
             ),
         }
     }
@@ -76,13 +92,25 @@ impl KernelChoice {
             Self::Series(series) => unpacked(&series.directory()).with_context(|| {
                 format!("the {} kernel is not there; run `cargo xtask setup`", series.name())
             }),
+            Self::Patched { series, replacements } => {
+                let kernel = Self::Series(*series).locate()?;
+                Ok(Kernel { replacements: module_files(replacements)?, ..kernel })
+            }
             Self::Image { image, modules } => {
                 ensure!(image.is_file(), "there is no kernel image {}", image.display());
                 let image = std::path::absolute(image)?;
-                Ok(Kernel { image, modules: modules_directory(modules)? })
+                Ok(Kernel { image, modules: modules_directory(modules)?, replacements: Vec::new() })
             }
         }
     }
+}
+
+/// `BZIMAGE+MODULES`, wherever else there is a plus in the two.
+fn image_and_modules(text: &str) -> Option<(PathBuf, PathBuf)> {
+    text.match_indices('+').find_map(|(at, _)| {
+        let (image, modules) = (Path::new(&text[..at]), Path::new(&text[at + 1..]));
+        (image.is_file() && modules.is_dir()).then(|| (image.to_owned(), modules.to_owned()))
+    })
 }
 
 impl FromStr for Series {
@@ -97,6 +125,9 @@ impl fmt::Display for KernelChoice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Series(series) => formatter.write_str(series.name()),
+            Self::Patched { series, replacements } => {
+                write!(formatter, "{}+{}", series.name(), replacements.display())
+            }
             Self::Image { image, .. } => write!(formatter, "{}", image.display()),
         }
     }
@@ -109,6 +140,14 @@ pub(crate) struct Kernel {
     pub(crate) image: PathBuf,
     /// The directory with `modules.dep`, named after the release.
     pub(crate) modules: PathBuf,
+    /// Modules that take the place of those of the same names.
+    pub(crate) replacements: Vec<PathBuf>,
+}
+
+impl From<Series> for KernelChoice {
+    fn from(series: Series) -> Self {
+        Self::Series(series)
+    }
 }
 
 impl From<Kernel> for KernelChoice {
@@ -123,7 +162,25 @@ impl From<Kernel> for KernelChoice {
 /// When the directory does not hold exactly one kernel.
 pub(crate) fn unpacked(directory: &Path) -> Result<Kernel> {
     let image = single(&directory.join("boot"), |name| name.starts_with("vmlinuz-"))?;
-    Ok(Kernel { image, modules: modules_directory(directory)? })
+    Ok(Kernel { image, modules: modules_directory(directory)?, replacements: Vec::new() })
+}
+
+/// The modules that lie in `directory`, at least one.
+fn module_files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let directory = std::path::absolute(directory)?;
+    let entries = fs::read_dir(&directory).with_context(|| {
+        format!("cannot read {}; `cargo xtask module` builds such a directory", directory.display())
+    })?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "ko") {
+            files.push(path);
+        }
+    }
+    ensure!(!files.is_empty(), "{} holds no modules (*.ko) to replace the kernel's own", directory.display());
+    files.sort();
+    Ok(files)
 }
 
 /// `lib/modules/RELEASE` below `directory`, or `directory` itself when it is that.
@@ -167,8 +224,23 @@ mod tests {
         assert_eq!(choose("6.1", None), Ok(KernelChoice::Series(Series::V6_1)));
         assert_eq!(choose("6.12", None), Ok(KernelChoice::Series(Series::V6_12)));
         assert!(choose("6.12", Some("x")).unwrap_err().contains("leave it out"));
-        assert!(choose("6.2", None).unwrap_err().contains("neither 6.1 nor 6.12"));
+        let patched = KernelChoice::Patched { series: Series::V6_1, replacements: PathBuf::from("a+b/c") };
+        assert_eq!(choose("6.1+a+b/c", None), Ok(patched));
+        assert!(choose("6.1+x", Some("x")).unwrap_err().contains("leave it out"));
+        assert!(choose("6.2", None).unwrap_err().contains("neither 6.1, 6.12 nor"));
+        assert!(choose("6.2+x", None).unwrap_err().contains("neither 6.1, 6.12 nor"));
         assert!(matches!(choose("bzImage", Some("x")), Ok(KernelChoice::Image { .. })));
+    }
+
+    #[test]
+    fn replacements_are_the_modules_of_a_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(module_files(directory.path()).unwrap_err().to_string().contains("holds no modules"));
+        for name in ["vhost.ko", "kvm.ko", "built-from.json"] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        let found = module_files(directory.path()).unwrap();
+        assert_eq!(found, [directory.path().join("kvm.ko"), directory.path().join("vhost.ko")]);
     }
 
     #[test]

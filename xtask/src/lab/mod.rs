@@ -9,9 +9,10 @@ mod modules;
 pub(crate) mod outcome;
 mod qemu;
 pub(crate) mod selftest;
+pub(crate) mod vmlinux;
 
 pub(crate) use accel::Accelerator;
-pub(crate) use initramfs::{Module, is_static};
+pub(crate) use initramfs::{ForeignModule, Module, is_static};
 pub(crate) use kernel::{Kernel, KernelChoice, Series};
 pub(crate) use outcome::Failure;
 pub(crate) use qemu::PROGRAM as QEMU;
@@ -43,6 +44,8 @@ pub(crate) struct Request {
     pub(crate) modules: Vec<Module>,
     /// Whether to load KVM's module.
     pub(crate) load_kvm: bool,
+    /// Modules that the kernel does not have, to load after all others.
+    pub(crate) foreign_modules: Vec<ForeignModule>,
     /// More arguments for the guest's kernel.
     pub(crate) kernel_arguments: Vec<String>,
     /// The static `memslot`, put into the guest's `$PATH`.
@@ -67,6 +70,7 @@ impl Request {
             time_limit: Duration::from_secs(600),
             modules: default_modules(),
             load_kvm: true,
+            foreign_modules: Vec::new(),
             kernel_arguments: Vec::new(),
             memslot: None,
             files: Vec::new(),
@@ -169,7 +173,9 @@ fn attempt(request: &Request, kernel: &Kernel, mode: Mode, sink: &mut dyn Write)
     let initramfs = directory.path().join("initramfs");
     let contents = initramfs::Contents {
         modules: &kernel.modules,
+        replacements: &kernel.replacements,
         load: &load,
+        foreign: &request.foreign_modules,
         memslot: request.memslot.as_deref(),
         files: &request.files,
         command: &request.command,

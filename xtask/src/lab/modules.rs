@@ -1,7 +1,7 @@
 //! Finds modules and what they depend on in a kernel's `modules.dep`, and reads them uncompressed.
 
 use crate::command::Tool;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ pub(crate) struct Modules {
     /// Name to file and to what must be loaded before, nearest first.
     loadable: HashMap<String, (String, Vec<String>)>,
     built_in: HashSet<String>,
+    /// Files that do not lie in the directory, by name: replaced ones and those of no kernel.
+    others: HashMap<String, PathBuf>,
 }
 
 impl Modules {
@@ -42,7 +44,57 @@ impl Modules {
             }
         }
         let built_in = built_in.lines().map(module_name).collect();
-        Self { directory: directory.to_owned(), loadable, built_in }
+        Self { directory: directory.to_owned(), loadable, built_in, others: HashMap::new() }
+    }
+
+    /// Takes `file` for the kernel's own module of that name.
+    ///
+    /// # Errors
+    /// When there is no such module, or the file was built for another kernel.
+    pub(crate) fn replace(&mut self, file: &Path) -> Result<()> {
+        let name = module_name(&file.to_string_lossy());
+        ensure!(
+            self.loadable.contains_key(&name),
+            "{} can replace nothing: the kernel of {} has no module {name}",
+            file.display(),
+            self.directory.display()
+        );
+        self.insert(name, file)
+    }
+
+    /// Adds a module that the kernel does not have; the name to load it by comes back.
+    ///
+    /// # Errors
+    /// When the kernel has a module of that name, or the file was built for another kernel.
+    pub(crate) fn add_foreign(&mut self, file: &Path) -> Result<String> {
+        let name = module_name(&file.to_string_lossy());
+        ensure!(
+            !self.loadable.contains_key(&name) && !self.built_in.contains(&name),
+            "the kernel has a {name} of its own; to put {} in its place use --kernel SERIES+DIR",
+            file.display()
+        );
+        self.insert(name.clone(), file)?;
+        Ok(name)
+    }
+
+    fn insert(&mut self, name: String, file: &Path) -> Result<()> {
+        let information = information(&read_module(file)?);
+        let release = self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let built_for = information.vermagic.split_whitespace().next().unwrap_or_default();
+        ensure!(
+            built_for == release,
+            "{} was built for the kernel {}, not for {release}; build it again for this one",
+            file.display(),
+            if built_for.is_empty() { "of no name" } else { built_for }
+        );
+        let entry = self.loadable.entry(name.clone()).or_default();
+        let mut needed = entry.1.clone();
+        // It may need more than the module whose place it takes.
+        needed.extend(information.depends.into_iter().filter(|name| !entry.1.contains(name)));
+        entry.1 = needed;
+        entry.0.clone_from(&name);
+        self.others.insert(name, file.to_owned());
+        Ok(())
     }
 
     /// The files to load, in order, so that all of `names` are there afterwards. Built-in ones need none.
@@ -54,7 +106,9 @@ impl Modules {
         for name in names {
             self.add(&module_name(name), &mut order)?;
         }
-        Ok(order.into_iter().map(|file| self.directory.join(file)).collect())
+        let path =
+            |file: String| self.others.get(&file).cloned().unwrap_or_else(|| self.directory.join(&file));
+        Ok(order.into_iter().map(path).collect())
     }
 
     fn add(&self, name: &str, order: &mut Vec<String>) -> Result<()> {
@@ -100,6 +154,30 @@ fn made_index(directory: &Path) -> Result<String> {
 pub(crate) fn module_name(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or(file);
     name.split('.').next().unwrap_or(name).replace('-', "_")
+}
+
+/// What a module says of itself in its section `.modinfo`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Information {
+    /// The kernel that it was built for, and how.
+    vermagic: String,
+    /// The modules whose symbols it uses.
+    depends: Vec<String>,
+}
+
+/// The section is a list of `NAME=VALUE`, each ended by a zero; no other part of a module holds these names so.
+fn information(module: &[u8]) -> Information {
+    let mut information = Information::default();
+    for text in module.split(|byte| *byte == 0) {
+        if let Some(vermagic) = text.strip_prefix(b"vermagic=") {
+            information.vermagic = String::from_utf8_lossy(vermagic).into_owned();
+        } else if let Some(depends) = text.strip_prefix(b"depends=") {
+            let depends = String::from_utf8_lossy(depends);
+            information.depends =
+                depends.split(',').filter(|name| !name.is_empty()).map(module_name).collect();
+        }
+    }
+    information
 }
 
 /// The uncompressed content of a module's file.
@@ -153,6 +231,39 @@ kernel/drivers/vhost/vhost_iotlb.ko.xz:
     #[test]
     fn built_in_modules_need_no_file() {
         assert!(order(&["virtio-console"]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn other_modules_are_loaded_from_where_they_lie() {
+        let directory = tempfile::tempdir().unwrap();
+        let module = |name: &str, depends: &str, release: &str| {
+            let file = directory.path().join(name);
+            fs::write(&file, format!("ELF\0license=GPL\0depends={depends}\0vermagic={release} SMP \0"))
+                .unwrap();
+            file
+        };
+        let mut modules = Modules::parse(Path::new("/m"), DEP, "");
+        let vhost = module("vhost.ko", "vhost_iotlb,rng", "m");
+        modules.replace(&vhost).unwrap();
+        let foreign = module("our-own.ko", "kvm", "m");
+        assert_eq!(modules.add_foreign(&foreign).unwrap(), "our_own");
+        let m = |file: &str| Path::new("/m/kernel").join(file);
+        assert_eq!(
+            modules.load_order(["vhost", "our_own"]).unwrap(),
+            [
+                m("lib/rng.ko"),
+                m("drivers/vhost/vhost_iotlb.ko.xz"),
+                vhost.clone(),
+                m("arch/x86/kvm/kvm.ko"),
+                foreign
+            ]
+        );
+        let said = |result: Result<()>| result.unwrap_err().to_string();
+        assert!(said(modules.replace(&module("none.ko", "", "m"))).contains("has no module none"));
+        assert!(
+            said(modules.replace(&module("kvm.ko", "", "6.9"))).contains("for the kernel 6.9, not for m")
+        );
+        assert!(said(modules.add_foreign(&vhost).map(drop)).contains("SERIES+DIR"));
     }
 
     #[test]

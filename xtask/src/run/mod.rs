@@ -1,7 +1,7 @@
 //! `cargo xtask run`: the main job, from nothing to charts.
 
 mod live;
-mod scenario;
+pub(crate) mod scenario;
 
 use crate::{
     build,
@@ -156,9 +156,11 @@ impl Args {
         let kernel = KernelChoice::from_arguments(kernel, self.modules.as_deref())?;
         let mut whole = true;
         for needs_cpus in [false, true] {
-            let script = scenario::script(needs_cpus);
+            let exact = !needs_cpus && !self.no_exact;
+            let chosen = SCENARIOS.iter().filter(|scenario| scenario.needs_cpus() == needs_cpus);
+            let script = scenario::script(chosen, exact);
             let mut request = Request::new(kernel.clone(), vec!["sh".into(), "-c".into(), script]);
-            if !needs_cpus && !self.no_exact {
+            if exact {
                 request = request.exact();
             }
             request.memslot = Some(memslot.to_owned());

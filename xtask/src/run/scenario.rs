@@ -4,11 +4,11 @@ use crate::command::Tool;
 use std::fmt::Write as _;
 
 /// A workload and the name of its recording.
-pub(super) struct Scenario {
+pub(crate) struct Scenario {
     /// Label and folder name.
-    pub(super) label: &'static str,
+    pub(crate) label: &'static str,
     /// What is going on, for the progress line.
-    pub(super) what: &'static str,
+    pub(crate) what: &'static str,
     /// The probe that it is about; the few events of the others would say nothing.
     probe: &'static str,
     /// Arguments of `memslot workload`.
@@ -16,7 +16,7 @@ pub(super) struct Scenario {
 }
 
 /// Slots and regions at 3, 53 and 509; vCPUs that spin alone and four to a CPU.
-pub(super) const SCENARIOS: &[Scenario] = &[
+pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario(
         "page_fault",
         "slots-3",
@@ -62,27 +62,46 @@ const fn scenario(
 }
 
 impl Scenario {
+    /// PLE exits take vCPUs that run at the same time.
+    pub(crate) fn needs_cpus(&self) -> bool {
+        self.probe == "ple"
+    }
+
     /// The command that records it on this host.
-    pub(super) fn record(&self, memslot: &str, folder: &str) -> Tool {
+    pub(crate) fn record(&self, memslot: &str, folder: &str) -> Tool {
         let output = format!("{folder}/{}", self.label);
         Tool::new(memslot)
             .args(["record", "--probe", self.probe, "--output", &output, "--label", self.label])
             .args(["--", memslot, "workload"])
             .args(self.arguments.split(' '))
     }
+
+    /// The command that times the engines over the recording, by the clock of the host that recorded.
+    fn time_engines(&self, memslot: &str, folder: &str) -> Tool {
+        let recording = format!("{folder}/{}", self.label);
+        Tool::new(memslot).args(["replay", &recording, "--save-times", "--rounds", "1"])
+    }
 }
 
-/// The shell script that records, in the lab, the scenarios that need several CPUs, or those that do not; its exit code
-/// is the worst of theirs.
-pub(super) fn script(needs_cpus: bool) -> String {
+/// The shell script that records scenarios in the lab; its exit code is the worst of theirs. Where it is asked for, the
+/// engines are timed by the guest's clock, too.
+pub(crate) fn script<'a>(scenarios: impl Iterator<Item = &'a Scenario>, time_engines: bool) -> String {
     let mut script = String::from("worst=0\ncd \"$LAB_OUT\" || exit 2\n");
-    for scenario in SCENARIOS.iter().filter(|scenario| (scenario.probe == "ple") == needs_cpus) {
+    for scenario in scenarios {
         let command = scenario.record("memslot", ".").command_line();
         let _ = writeln!(
             script,
             "echo 'recording {}'\n{command} >/dev/null\ncode=$?\n[ $code -gt $worst ] && worst=$code",
             scenario.what
         );
+        if time_engines {
+            let timing = scenario.time_engines("memslot", ".").command_line();
+            let _ = writeln!(
+                script,
+                "echo 'timing the engines over {}'\n{timing} >/dev/null\ncode=$?\n[ $code -gt $worst ] && worst=$code",
+                scenario.label
+            );
+        }
     }
     script.push_str("exit $worst\n");
     script
@@ -97,7 +116,7 @@ mod tests {
     fn every_scenario_has_a_recording_of_its_own_and_a_line_in_the_script() {
         let labels: BTreeSet<_> = SCENARIOS.iter().map(|scenario| scenario.label).collect();
         assert_eq!(labels.len(), SCENARIOS.len());
-        let script = script(false) + &script(true);
+        let script = script(SCENARIOS.iter(), true);
         for scenario in SCENARIOS {
             let line = format!("--label {} -- memslot workload {} >", scenario.label, scenario.arguments);
             assert_eq!(script.matches(&line).count(), 1, "{line} in\n{script}");

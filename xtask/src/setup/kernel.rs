@@ -4,11 +4,11 @@ use super::{apt, version};
 use crate::command::Tool;
 use crate::lab::{self, Series};
 use crate::{paths, scratch};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The list of what an unpacked kernel consists of, written last.
 const STAMP: &str = "unpacked.json";
@@ -31,7 +31,8 @@ pub(crate) fn check(series: Series) -> Result<String, String> {
     check_directory(&series.directory())
 }
 
-fn check_directory(directory: &Path) -> Result<String, String> {
+/// Checks what [`stamp`] has listed.
+pub(super) fn check_directory(directory: &Path) -> Result<String, String> {
     if !directory.exists() {
         return Err("not fetched yet".to_owned());
     }
@@ -102,34 +103,43 @@ pub(crate) fn fetch(series: Series) -> Result<()> {
     // The same file system as the final place, so that a rename moves it.
     let partial = scratch::directory(&paths::lab().join("partial"))?;
     apt::download(&package, partial.path())?;
-    let archive = single_archive(partial.path())?;
     let root = partial.path().join("root");
-    Tool::new("dpkg-deb")
-        .arg("--extract")
-        .args([&archive, &root])
-        .remedy("See that the disk has room (700 MB), then run `cargo xtask setup` again.")
-        .output()?;
+    extract(partial.path(), &root)?;
     let kernel = lab::kernel::unpacked(&root)?;
     // The package leaves the index of modules to its installation.
     let release = kernel.modules.file_name().unwrap_or_default();
     Tool::new("/sbin/depmod").arg("--basedir").arg(&root).arg(release).output()?;
-    let stamp = stamp(&package, &root, &kernel.image)?;
-    fs::write(root.join(STAMP), serde_json::to_vec(&stamp)?)
-        .context("cannot write the list of unpacked files")?;
+    write_stamp(&package, &root, Some(&kernel.image))?;
     replace(&root, &series.directory())
 }
 
-fn single_archive(directory: &Path) -> Result<PathBuf> {
+/// Unpacks all packages that lie in `directory` into `root`.
+pub(super) fn extract(directory: &Path, root: &Path) -> Result<()> {
+    let mut count = 0;
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "deb") {
-            return Ok(path);
+            count += 1;
+            Tool::new("dpkg-deb")
+                .arg("--extract")
+                .args([&path, root])
+                .remedy("See that the disk has room (700 MB), then run the command again.")
+                .output()?;
         }
     }
-    bail!("apt-get download ended well but left no package in {}", directory.display())
+    ensure!(count > 0, "apt-get download ended well but left no package in {}", directory.display());
+    Ok(())
 }
 
-fn stamp(package: &str, root: &Path, image: &Path) -> Result<Stamp> {
+/// Lists what lies in `root` now, so that [`check_directory`] can tell whether it is still there. `image` also gets a
+/// checksum.
+pub(super) fn write_stamp(package: &str, root: &Path, image: Option<&Path>) -> Result<()> {
+    let stamp = stamp(package, root, image)?;
+    fs::write(root.join(STAMP), serde_json::to_vec(&stamp)?)
+        .context("cannot write the list of unpacked files")
+}
+
+fn stamp(package: &str, root: &Path, image: Option<&Path>) -> Result<Stamp> {
     let mut files = BTreeMap::new();
     let mut directories = vec![root.to_owned()];
     while let Some(directory) = directories.pop() {
@@ -146,13 +156,16 @@ fn stamp(package: &str, root: &Path, image: &Path) -> Result<Stamp> {
             }
         }
     }
-    let name = image.strip_prefix(root)?.to_string_lossy().into_owned();
-    let checksum = crc32fast::hash(&fs::read(image)?);
-    Ok(Stamp { package: package.to_owned(), files, checksums: BTreeMap::from([(name, checksum)]) })
+    let mut checksums = BTreeMap::new();
+    if let Some(image) = image {
+        let name = image.strip_prefix(root)?.to_string_lossy().into_owned();
+        checksums.insert(name, crc32fast::hash(&fs::read(image)?));
+    }
+    Ok(Stamp { package: package.to_owned(), files, checksums })
 }
 
 /// Puts the finished directory where it belongs.
-fn replace(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn replace(from: &Path, to: &Path) -> Result<()> {
     let context = || format!("cannot replace {}", to.display());
     match fs::symlink_metadata(to) {
         Ok(data) if data.is_dir() => fs::remove_dir_all(to).with_context(context)?,
@@ -197,8 +210,7 @@ linux-image-6.120.1+deb12-amd64
         fs::create_dir_all(directory.join("lib/modules/6.1/kernel")).unwrap();
         fs::write(directory.join("boot/vmlinuz-6.1"), "a kernel").unwrap();
         fs::write(directory.join("lib/modules/6.1/kernel/kvm.ko"), "a module").unwrap();
-        let stamp = stamp("linux-image-x", directory, &directory.join("boot/vmlinuz-6.1")).unwrap();
-        fs::write(directory.join(STAMP), serde_json::to_vec(&stamp).unwrap()).unwrap();
+        write_stamp("linux-image-x", directory, Some(&directory.join("boot/vmlinuz-6.1"))).unwrap();
     }
 
     #[test]

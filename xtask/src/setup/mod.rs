@@ -5,16 +5,19 @@ mod kernel;
 mod linker;
 mod plan;
 mod requirement;
+mod sources;
 mod toolchain;
 mod version;
 
+pub(crate) use sources::{headers_directory, source_directory};
 pub(crate) use toolchain::Toolchain;
 
+use crate::lab::Series;
 use crate::progress::step;
 use anyhow::{Result, anyhow, ensure};
 use apt::Privilege;
 use plan::{Finding, Findings, Step};
-use requirement::REQUIREMENTS;
+use requirement::{FOR_MODULES, REQUIREMENTS, Requirement, Source};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,13 +59,15 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let findings = plan::inspect(REQUIREMENTS);
         print!("{}", Findings(&findings));
+        println!("Fetched when a command builds modules for a lab kernel:");
+        print!("{}", Findings(&plan::inspect(FOR_MODULES)));
         let steps = plan::steps(&findings, has_rustup());
         if steps.is_empty() {
             println!("Nothing to do.");
         } else if self.dry_run {
             print!("{}", announcement(&steps, Privilege::detect()));
         } else {
-            get(&findings)?;
+            get(&findings, REQUIREMENTS)?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -73,14 +78,38 @@ impl Args {
 /// # Errors
 /// [`NoPrivilege`], or what failed.
 pub(crate) fn ensure() -> Result<()> {
-    let findings = plan::inspect(REQUIREMENTS);
+    ensure_all(REQUIREMENTS)
+}
+
+/// Gets what building a module for the kernel of `series` takes; `with_source` also its own KVM's and vhost's source.
+///
+/// # Errors
+/// [`NoPrivilege`], or what failed; also that the archive no longer has the version of the kernel that is there.
+pub(crate) fn ensure_for_modules(series: Series, with_source: bool) -> Result<()> {
+    // The kernel says what version its headers must be of.
+    let kernel = |source| source == Source::Kernel(series);
+    let rest = |source| match source {
+        Source::Headers(of) => of == series,
+        Source::KernelCode(of) => of == series && with_source,
+        Source::Packages(_) => true,
+        Source::Kernel(_) | Source::RustupOr(_) | Source::CargoInstall => false,
+    };
+    let chosen = |from: &[Requirement], wanted: &dyn Fn(Source) -> bool| -> Vec<Requirement> {
+        from.iter().filter(|requirement| wanted(requirement.source)).copied().collect()
+    };
+    ensure_all(&chosen(REQUIREMENTS, &kernel))?;
+    ensure_all(&chosen(FOR_MODULES, &rest))
+}
+
+fn ensure_all(requirements: &[Requirement]) -> Result<()> {
+    let findings = plan::inspect(requirements);
     let missing: Vec<Finding> = findings.into_iter().filter(|finding| finding.state.is_err()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     // The standard output belongs to whoever called.
     eprint!("{}", Findings(&missing));
-    get(&missing)
+    get(&missing, requirements)
 }
 
 /// The toolchain for the probes.
@@ -109,7 +138,7 @@ fn announcement(steps: &[Step], privilege: Privilege) -> String {
     format!("To do:\n{}", lines.concat())
 }
 
-fn get(findings: &[Finding]) -> Result<()> {
+fn get(findings: &[Finding], requirements: &[Requirement]) -> Result<()> {
     let privilege = Privilege::detect();
     let mut steps = plan::steps(findings, has_rustup());
     eprint!("{}", announcement(&steps, privilege));
@@ -126,7 +155,7 @@ fn get(findings: &[Finding]) -> Result<()> {
     for step in &steps {
         perform(step, privilege)?;
     }
-    verify()
+    verify(requirements)
 }
 
 /// Whether rustup got a toolchain that does.
@@ -148,7 +177,7 @@ fn unprivileged(steps: Vec<Step>) -> Result<Vec<Step>> {
     let lists_suffice = steps.iter().all(|step| match step {
         Step::Kernel(series) => kernel::newest(*series).is_some(),
         Step::Install(_) => false,
-        Step::Rustup | Step::Update | Step::Linker => true,
+        Step::Rustup | Step::Update | Step::Linker | Step::Headers(_) | Step::KernelSource(_) => true,
     });
     let (root, rest): (Vec<Step>, Vec<Step>) =
         steps.into_iter().partition(|step| matches!(step, Step::Update | Step::Install(_)));
@@ -174,12 +203,20 @@ fn perform(what: &Step, privilege: Privilege) -> Result<()> {
             let message = format!("fetching and unpacking a {} kernel", series.name());
             step(&message, || kernel::fetch(*series))
         }
+        Step::Headers(series) => {
+            let message = format!("fetching and unpacking the headers of the {} kernel", series.name());
+            step(&message, || sources::fetch_headers(*series))
+        }
+        Step::KernelSource(series) => {
+            let message = format!("fetching and unpacking the source of the {} kernel", series.name());
+            step(&message, || sources::fetch_source(*series))
+        }
     }
 }
 
 /// Checks again: a step that ends well has not necessarily helped.
-fn verify() -> Result<()> {
-    let missing: Vec<String> = plan::inspect(REQUIREMENTS)
+fn verify(requirements: &[Requirement]) -> Result<()> {
+    let missing: Vec<String> = plan::inspect(requirements)
         .into_iter()
         .filter_map(|finding| finding.state.err().map(|reason| format!("{}: {reason}", finding.name)))
         .collect();

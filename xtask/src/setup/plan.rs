@@ -2,7 +2,7 @@
 
 use super::apt::Privilege;
 use super::requirement::{Requirement, Source};
-use super::{kernel, linker, toolchain};
+use super::{kernel, linker, sources, toolchain};
 use crate::lab::Series;
 use std::fmt;
 
@@ -30,6 +30,10 @@ pub(crate) enum Step {
     Linker,
     /// Fetch a kernel.
     Kernel(Series),
+    /// Fetch a kernel's headers.
+    Headers(Series),
+    /// Fetch a kernel's source.
+    KernelSource(Series),
 }
 
 /// Checks every requirement.
@@ -57,6 +61,14 @@ pub(crate) fn steps(findings: &[Finding], rustup: bool) -> Vec<Step> {
             Source::Kernel(series) => {
                 uses_apt = true;
                 last.push(Step::Kernel(series));
+            }
+            Source::Headers(series) => {
+                uses_apt = true;
+                last.push(Step::Headers(series));
+            }
+            Source::KernelCode(series) => {
+                uses_apt = true;
+                last.push(Step::KernelSource(series));
             }
         }
     }
@@ -91,6 +103,16 @@ impl Step {
                     directory.display()
                 )
             }
+            Self::Headers(series) => format!(
+                "apt-get download the headers of the {} kernel, unpacked into {}",
+                series.name(),
+                sources::headers_directory(*series).display()
+            ),
+            Self::KernelSource(series) => format!(
+                "apt-get download linux-source-{} (150 MB), of which KVM and vhost go into {}",
+                series.name(),
+                sources::source_directory(*series).display()
+            ),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The table of what building and the lab need, how each piece is checked and where it comes from.
 
-use super::{kernel, linker, toolchain};
+use super::{kernel, linker, sources, toolchain};
 use crate::command::{Tool, find_program};
 use crate::lab::{Series, is_static};
 use std::path::Path;
@@ -16,6 +16,10 @@ pub(crate) enum Source {
     CargoInstall,
     /// A kernel's package, unpacked into the workspace's target directory.
     Kernel(Series),
+    /// The headers and build tools of a fetched kernel, unpacked likewise.
+    Headers(Series),
+    /// The part of a fetched kernel's source that modules are built from, unpacked likewise.
+    KernelCode(Series),
 }
 
 /// Something that must be there.
@@ -82,6 +86,43 @@ pub(crate) const REQUIREMENTS: &[Requirement] = &[
         source: Source::Kernel(Series::V6_12),
     },
 ];
+
+/// What building modules for the lab's kernels takes besides; got only when a command needs it.
+pub(crate) const FOR_MODULES: &[Requirement] = &[
+    Requirement {
+        name: "make, gcc-12, pahole and patch, to build modules with",
+        check: module_tools,
+        source: Source::Packages(sources::PACKAGES),
+    },
+    Requirement {
+        name: "headers of the 6.1 kernel",
+        check: || sources::check_headers(Series::V6_1),
+        source: Source::Headers(Series::V6_1),
+    },
+    Requirement {
+        name: "headers of the 6.12 kernel",
+        check: || sources::check_headers(Series::V6_12),
+        source: Source::Headers(Series::V6_12),
+    },
+    Requirement {
+        name: "source of the 6.1 kernel's KVM and vhost",
+        check: || sources::check_source(Series::V6_1),
+        source: Source::KernelCode(Series::V6_1),
+    },
+    Requirement {
+        name: "source of the 6.12 kernel's KVM and vhost",
+        check: || sources::check_source(Series::V6_12),
+        source: Source::KernelCode(Series::V6_12),
+    },
+];
+
+fn module_tools() -> Result<String, String> {
+    let found = sources::PROGRAMS
+        .map(|program| runs(program, &["--version"]).map_err(|why| format!("{program} {why}")));
+    let missing: Vec<&str> =
+        found.iter().filter_map(|found| found.as_deref().err()).map(AsRef::as_ref).collect();
+    if missing.is_empty() { runs("gcc-12", &["--version"]) } else { Err(missing.join(", ")) }
+}
 
 /// Runs a program and takes the first line that it prints.
 fn runs(program: &str, arguments: &[&str]) -> Result<String, String> {

@@ -2,6 +2,7 @@
 
 use super::cargo;
 use crate::{
+    kbuild::{self, Own},
     lab::{self, Accelerator, KernelChoice, Request, Series, selftest},
     paths,
 };
@@ -18,6 +19,8 @@ const SERIES: [Series; 2] = [Series::V6_1, Series::V6_12];
 const RECORDINGS: &str = include_str!("recordings.sh");
 /// Provokes the errors that users meet, and checks what is said.
 const TROUBLE: &str = include_str!("trouble.sh");
+/// Holds our own kernel modules to what they say.
+const MODULES: &str = include_str!("modules.sh");
 
 /// Does `work` for both kernels at once; the first error of each kernel is reported.
 fn on_both(work: impl Fn(KernelChoice) -> Result<()> + Sync) -> Result<()> {
@@ -101,4 +104,33 @@ pub(super) fn probes(memslot: &Path) -> Result<()> {
 
 pub(super) fn trouble(memslot: &Path) -> Result<()> {
     on_both(|kernel| script(&kernel, memslot, TROUBLE, None))
+}
+
+/// Our own kernel modules, on both kernels: to the instruction, and under load.
+pub(super) fn modules(memslot: &Path) -> Result<()> {
+    let built: Vec<_> = SERIES
+        .into_iter()
+        .map(|series| Ok((kbuild::build(Own::Truth, series)?, kbuild::build(Own::Livepatch, series)?)))
+        .collect::<Result<_>>()?;
+    on_both(|kernel| {
+        let series = SERIES.iter().position(|series| kernel == KernelChoice::Series(*series));
+        let (truth, livepatch) = &built[series.context("a kernel that was not built for")?];
+        for mode in ["exact", "busy"] {
+            let command = ["sh", "-c", MODULES, "sh", mode].map(str::to_owned).to_vec();
+            let mut request = Request::new(kernel.clone(), command);
+            if mode == "exact" {
+                request = request.exact();
+            }
+            request.accelerator = Accelerator::Tcg;
+            request.memslot = Some(memslot.to_owned());
+            request.files = vec![
+                truth.join("memslot_truth.ko"),
+                livepatch.join("memslot_klp_vhost.ko"),
+                livepatch.join("memslot_klp_kvm.ko"),
+            ];
+            let outcome = lab::run(&request, &mut io::sink())?;
+            ensure!(outcome.exit_code == 0, "{mode}: the guest said\n{}", outcome.output);
+        }
+        Ok(())
+    })
 }

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     #[arg(long)]
     no_lab: bool,
     /// Only this stage; may be repeated
-    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "run"])]
+    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "modules", "run"])]
     stage: Vec<String>,
 }
 
@@ -59,6 +59,9 @@ impl Args {
             }));
             stages.push(Stage::new("trouble", "what goes wrong for users, on both kernels", || {
                 lab_tests::trouble(memslot)
+            }));
+            stages.push(Stage::new("modules", "our kernel modules, on both kernels", || {
+                lab_tests::modules(memslot)
             }));
             stages.push(Stage::new("run", "run, end to end", end_to_end::run));
         }

@@ -68,3 +68,12 @@ for attach in fentry kprobe; do
     recorded $attach filter-queue $vhost --regions 53 --kicks 2
     options=
 done
+
+# The same with the kernel's own trace events beside it: its windows, and what moves them.
+events=/sys/kernel/tracing/events
+echo 16384 >/sys/kernel/tracing/buffer_size_kb
+traced="kvm/kvm_ple_window_update kvm/kvm_entry kvm/kvm_exit kvm/kvm_userspace_exit sched/sched_switch"
+for event in $traced; do echo 1 >$events/$event/enable; done
+recorded fentry ple-traced memslot workload ple --json --overcommit --pauses 300
+for event in $traced; do echo 0 >$events/$event/enable; done
+cat /sys/kernel/tracing/trace >fentry-ple-traced.trace

@@ -45,7 +45,7 @@ pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
 }
 
 /// Lengths up to this lie on an even axis, on which the fitted line is straight.
-const EVEN: u32 = 64;
+pub(super) const EVEN: u32 = 64;
 
 fn panel(part: &Part, longest: u32, y: &Axis) -> Panel {
     let x = if longest <= EVEN { Axis::whole_numbers(longest) } else { Axis::length(longest) };

@@ -3,7 +3,9 @@
 pub(crate) mod latency;
 pub(crate) mod length_latency;
 pub(crate) mod ple;
+pub(crate) mod ple_policies;
 pub(crate) mod prediction;
+pub(crate) mod residuals;
 pub(crate) mod scaling;
 pub(crate) mod search_length;
 

@@ -5,7 +5,7 @@ use crate::chart::palette::{self, Look};
 use crate::chart::rows::{Mark, Row, Rows, Section, Step};
 use crate::chart::scale::Axis;
 use crate::chart::{Error, Image, text};
-use crate::digest::{Digest, Group, Windows};
+use crate::digest::{Digest, Group, Span, Windows};
 use crate::model::VmId;
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ pub(crate) fn window(job: &Job<'_>) -> Result<Image, Error> {
     let high = spans().map(|span| span.high).max().unwrap_or(0);
     let units: BTreeSet<&str> = having.iter().map(|digest| unit(digest)).collect();
     let subtitle = format!(
-        "The window at entry of each PLE exit and as the exit grows it, by vCPU; it holds until the next one. Height: {} to {} {} \
-         (logarithmic).",
+        "The window at entry of each PLE exit and as the exit grows it, by vCPU; it holds until the next one. Below \
+         each, in grey, the windows that KVM's rules give for the same exits: they must be the same. Height: {} to {} {} (logarithmic).",
         text::count(low.into()),
         text::count(high.into()),
         units.into_iter().collect::<Vec<_>>().join(" or ")
@@ -35,9 +35,9 @@ pub(crate) fn window(job: &Job<'_>) -> Result<Image, Error> {
     let rows = Rows {
         axis: Axis::even(float(longest), text::tick),
         axis_name: "time since the recording's first exit".into(),
-        columns: ["lowest", "highest", "last", "exits"].map(str::to_owned).into(),
+        columns: ["lowest", "highest", "last", "exits", "as ruled"].map(str::to_owned).into(),
         sections: having.iter().map(|digest| section(digest, &scale)).collect(),
-        row_height: (90.0, 170.0),
+        row_height: (62.0, 170.0),
     };
     rows.draw(&page, job.size.width, job.size.height)
 }
@@ -61,25 +61,18 @@ fn extent(digest: &Digest) -> (u64, u64) {
 fn section(digest: &Digest, scale: &Axis) -> Section {
     let (start, _) = extent(digest);
     let vms: BTreeSet<VmId> = digest.windows.keys().map(|(vm, _)| *vm).collect();
-    let rows = digest.windows.iter().take(MOST_VCPUS).enumerate().map(|(place, ((vm, vcpu), windows))| {
-        let Look { colour, .. } = palette::numbered(place);
-        let since = |time: u64| float(time.saturating_sub(start));
-        let height = |window: u32| scale.at(window.into());
-        let steps = windows
-            .spans()
-            .iter()
-            .map(|span| Step {
-                from: since(span.start),
-                to: since(span.end),
-                low: height(span.low),
-                high: height(span.high),
-                last: height(span.last),
-            })
-            .collect();
+    let since = |time: u64| float(time.saturating_sub(start));
+    let height = |window: u32| scale.at(window.into());
+    let figure = |window: Option<u32>| window.map_or_else(|| "–".into(), |window| text::count(window.into()));
+    let row = |label: String, colour, windows: &Windows, as_ruled: Option<u64>| {
         let spans = || windows.spans().iter();
-        let figure =
-            |window: Option<u32>| window.map_or_else(|| "–".into(), |window| text::count(window.into()));
-        let label = if vms.len() > 1 { format!("VM {} vCPU {vcpu}", vm.0) } else { format!("vCPU {vcpu}") };
+        let step = |span: &Span| Step {
+            from: since(span.start),
+            to: since(span.end),
+            low: height(span.low),
+            high: height(span.high),
+            last: height(span.last),
+        };
         Row {
             label,
             colour,
@@ -89,14 +82,25 @@ fn section(digest: &Digest, scale: &Axis) -> Section {
                 figure(spans().last().map(|span| span.last)),
                 // Each exit observes its window twice.
                 text::count(windows.observations() / 2),
+                as_ruled.map(text::count).unwrap_or_default(),
             ],
-            marks: vec![Mark::Steps(steps, colour)],
+            marks: vec![Mark::Steps(spans().map(step).collect(), colour)],
         }
-    });
+    };
+    let mut rows = Vec::new();
+    for (place, ((vm, vcpu), windows)) in digest.windows.iter().take(MOST_VCPUS).enumerate() {
+        let label = if vms.len() > 1 { format!("VM {} vCPU {vcpu}", vm.0) } else { format!("vCPU {vcpu}") };
+        let ruled = digest.ruled_windows.get(&(*vm, *vcpu));
+        let Look { colour, .. } = palette::numbered(place);
+        rows.push(row(label, colour, windows, ruled.map(|ruled| ruled.equal)));
+        rows.extend(
+            ruled.map(|ruled| row("as KVM's rules have it".into(), palette::GREY, &ruled.windows, None)),
+        );
+    }
     let more = digest.windows.len().saturating_sub(MOST_VCPUS);
     let note = (more > 0).then(|| format!("The first {MOST_VCPUS} vCPUs of {}.", digest.windows.len()));
     let exits = text::count(digest.ple.latency.count());
-    Section { heading: format!("{}: {exits} exits", digest.label), note, rows: rows.collect() }
+    Section { heading: format!("{}: {exits} exits", digest.label), note, rows }
 }
 
 pub(crate) fn yields(job: &Job<'_>) -> Result<Image, Error> {

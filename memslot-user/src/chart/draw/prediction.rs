@@ -10,15 +10,23 @@ use crate::replay::{Prediction, Quantiles};
 
 pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
     let title = format!("What {} would take with another search", job.subject());
-    let subtitle = "Latency with each engine's search length in place of the kernel's, by the line fitted to the \
-                    observed calls, beside what was observed. Differences are against the observed median.";
-    let mut page = job.page(title, subtitle);
     let parts = prediction::series(job.digests, job.probe);
+    let timed = if parts.iter().any(|part| !part.same_clock.is_empty()) {
+        " By slope: each of the engine's nodes at the cost of one of the kernel's. Same clock: the engine's search at its \
+         own time, measured by the recording's clock."
+    } else {
+        ""
+    };
+    let subtitle = format!(
+        "Latency with each engine's search in place of the kernel's, whose cost is that of the line fitted to the observed \
+         calls, beside what was observed. Changes are against the observed median.{timed}"
+    );
+    let mut page = job.page(title, &subtitle);
     if parts.is_empty() {
         return job.empty(&page, job.no_events());
     }
     if parts.iter().all(|part| part.engines.is_empty()) && parts.len() == 1 {
-        let reason = parts.first().and_then(|part| part.reason.clone()).unwrap_or_default();
+        let reason = parts.first().and_then(|part| part.note.clone()).unwrap_or_default();
         return job.empty(&page, reason);
     }
     page.legend = vec![
@@ -34,7 +42,7 @@ pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
         axis_name: "latency of one call (logarithmic)".into(),
         columns: ["median", "95 % interval", "change", "p90"].map(str::to_owned).into(),
         sections: parts.iter().map(section).collect(),
-        row_height: (44.0, 80.0),
+        row_height: (34.0, 80.0),
     };
     rows.draw(&page, job.size.width, job.size.height)
 }
@@ -51,14 +59,17 @@ fn section(part: &Part) -> Section {
         cells: vec![text::time(observed.p50), "–".into(), "–".into(), text::time(observed.p90)],
         marks: lines.iter().cloned().chain(points(KERNEL, &observed)).collect(),
     };
-    let engines = part.engines.iter().map(|(engine, prediction)| {
-        let mut row = row(engine, prediction, observed.p50);
+    let predictions = part.engines.iter().flat_map(|(engine, _)| {
+        part.of_engine(engine).into_iter().map(move |(name, prediction)| (engine, name, prediction))
+    });
+    let engines = predictions.map(|(engine, name, prediction)| {
+        let mut row = row(engine, name, prediction, observed.p50);
         row.marks.splice(0..0, lines.iter().cloned());
         row
     });
     Section {
         heading: part.recording.clone(),
-        note: part.reason.clone(),
+        note: part.note.clone(),
         rows: std::iter::once(kernel).chain(engines).collect(),
     }
 }
@@ -77,7 +88,7 @@ fn points(look: palette::Look, quantiles: &Quantiles) -> [Mark; 3] {
     ]
 }
 
-fn row(engine: &str, prediction: &Prediction, observed: f64) -> Row {
+fn row(engine: &str, name: String, prediction: &Prediction, observed: f64) -> Row {
     let look = engine_look(Some(engine));
     let median = prediction.median_ns;
     let mut marks = vec![Mark::Range {
@@ -89,9 +100,7 @@ fn row(engine: &str, prediction: &Prediction, observed: f64) -> Row {
     }];
     marks.extend(points(look, &prediction.latency_ns));
     let change = if observed > 0.0 {
-        let percent = ((prediction.latency_ns.p50 / observed - 1.0) * 1000.0).round() / 10.0;
-        let sign = if percent > 0.0 { "+" } else { "" };
-        format!("{sign}{} %", text::figure(percent)).replace('-', "−")
+        text::signed_percent((prediction.latency_ns.p50 / observed - 1.0) * 100.0)
     } else {
         "–".into()
     };
@@ -101,6 +110,6 @@ fn row(engine: &str, prediction: &Prediction, observed: f64) -> Row {
         change,
         text::time(prediction.latency_ns.p90),
     ];
-    let label = if prediction.extrapolates { format!("{engine} (extrapolates)") } else { engine.to_owned() };
+    let label = if prediction.extrapolates { format!("{name} (extrapolates)") } else { name };
     Row { label, colour: look.colour, cells, marks }
 }

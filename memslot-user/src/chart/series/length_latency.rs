@@ -2,7 +2,7 @@
 
 use crate::digest::Digest;
 use crate::model::Probe;
-use crate::replay::Fit;
+use crate::replay::{CANNOT_TELL, Fit};
 
 /// The calls whose search had one length.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,8 +60,9 @@ fn finite(fit: &Fit) -> bool {
 
 fn describe(fit: &Fit) -> String {
     use super::super::text::{figure, time};
+    let cannot_tell = if fit.tells() { String::new() } else { format!(". {CANNOT_TELL}.") };
     format!(
-        "{} {} {} ns a node ({} to {} at 95 %), R² {}",
+        "{} {} {} ns a node ({} to {} at 95 %), R² {}{cannot_tell}",
         time(fit.intercept.value),
         if fit.slope.value < 0.0 { "−" } else { "+" },
         figure(fit.slope.value.abs()),
@@ -150,6 +151,9 @@ mod tests {
             range: (1, 4),
         };
         assert_eq!(band(&fit, 10.0), (130.0, 150.0, 170.0));
-        assert_eq!(describe(&fit), "100 ns + 5 ns a node (4 to 6 at 95 %), R² 0.988");
+        let said = "100 ns + 5 ns a node (4 to 6 at 95 %), R² 0.988";
+        assert_eq!(describe(&fit), said);
+        let vague = Fit { slope: interval(5.0, 0.0, 6.0), ..fit };
+        assert_eq!(describe(&vague), format!("{}. {CANNOT_TELL}.", said.replace("4 to", "0 to")));
     }
 }

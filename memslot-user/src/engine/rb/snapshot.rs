@@ -1,7 +1,7 @@
 //! A tree from the pre-order walk of a live one.
 
 use super::super::{BuildError, InvariantError, Range, check_each};
-use super::{LEFT, NIL, Node, RIGHT, Tree};
+use super::{End, LEFT, NIL, RIGHT, Tree};
 
 /// A node of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct SnapshotNode {
     pub black: bool,
 }
 
-impl<const AUGMENTED: bool> Tree<AUGMENTED> {
+impl<E: End> Tree<E> {
     /// The tree whose nodes stand in `walk` in pre-order. Since it is a search tree, the order alone
     /// fixes the shape; a walk that no red-black tree can have is refused.
     pub(in crate::engine) fn from_snapshot(
@@ -30,20 +30,21 @@ impl<const AUGMENTED: bool> Tree<AUGMENTED> {
             while let Some(above) = open
                 .last()
                 .copied()
-                .filter(|above| tree.node(*above).is_some_and(|above| above.range.start <= range.start))
+                .filter(|above| tree.nodes.get(*above).is_some_and(|above| above.start <= range.start))
             {
                 (parent, side) = (above, RIGHT);
                 open.pop();
             }
-            let new = tree.place(Node { range, subtree_last: range.last, parent, children: [NIL; 2], black });
-            tree.link(parent, side, new);
+            let new = tree.nodes.place(range);
+            tree.nodes.paint(new, black);
+            tree.nodes.link(parent, side, new);
             open.push(new);
         }
         // In pre-order every node comes before those below it: backwards, children come first.
         for at in (0..u32::try_from(walk.len()).unwrap_or(NIL)).rev() {
-            tree.update(at);
+            tree.nodes.update(at);
         }
-        tree.leftmost = tree.furthest(tree.root, LEFT);
+        tree.order();
         tree.validate(engine)?;
         Ok(tree)
     }

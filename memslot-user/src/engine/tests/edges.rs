@@ -139,6 +139,18 @@ fn cache_lines_are_those_of_the_layout() {
     // Seven 32-bit keys are one line, the range one or two more.
     let lines = |addr| Eytzinger::build(&ranges).unwrap().find_counted(addr).lines;
     assert_eq!([5, 25, 55].map(lines), [2, 3, 3]);
+    // 24 bytes a node, and the root's right side, the larger one, first: 3, 5, 6, 7, 4, 1, 2, 0. The key of
+    // the one found lies in another line.
+    let ranges: Vec<Range> = row(8, 10, 10);
+    let tree = RbTree::build(&ranges).unwrap();
+    assert_eq!(shape(&tree.pre_order()), "30 10r 0 20 50r 40 60 70r");
+    let lines = |addr| tree.find_counted(addr).lines;
+    assert_eq!([35, 55, 65, 75, 45, 5].map(lines), [2, 2, 3, 3, 3, 4]);
+    // 32 bytes a node: vhost's search reads the root's end beside the key, the leftmost node, and the way.
+    let tree = IntervalTree::build(&ranges).unwrap();
+    let lines = |addr| tree.find_counted(addr).lines;
+    assert_eq!([35, 55, 75].map(lines), [3, 3, 5]);
+    assert_eq!(lines(100), 1, "past every end only that of the root is read");
     let many = Eytzinger::build(&row(32_764, 16, 16)).unwrap();
     // 15 levels of 4 bytes: four levels in the first line, one line a level after that; the range
     // may lie across two.
