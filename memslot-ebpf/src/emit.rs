@@ -24,6 +24,6 @@ pub fn emit<T: 'static>(probe: u32, subject: u32, record: &T) -> bool {
 
 /// Submits a measured call's event, counted in its row.
 #[inline(always)]
-pub fn emit_event<T: 'static>(row: &mut Row, event: &T) {
+pub fn emit_event<T: 'static>(row: &Row, event: &T) {
     row.add(if output(event) { count::EMITTED } else { count::RING_FULL });
 }

@@ -187,7 +187,7 @@ impl<T> Calls<T> {
 /// A return whose call is not on record.
 #[inline(always)]
 pub fn no_start(probe: u32) {
-    if let Some(mut row) = account::Row::of(probe, OTHERS) {
+    if let Some(row) = account::Row::of(probe, OTHERS) {
         row.add(count::RETURN);
         row.add(count::NO_START);
     }

@@ -6,8 +6,10 @@
 //! to [`measured`].
 #![no_std]
 #![no_main]
+#![feature(asm_experimental_arch)]
 
 mod account;
+mod atomic;
 mod emit;
 mod flight;
 mod frame;

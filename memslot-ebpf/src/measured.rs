@@ -22,7 +22,7 @@ pub struct Measured {
 impl Measured {
     /// Counts the call and submits its event, where one is asked for.
     #[inline(always)]
-    pub fn deliver<T: 'static>(&self, row: &mut Row, event: &T) {
+    pub fn deliver<T: 'static>(&self, row: &Row, event: &T) {
         if !self.wanted || self.took.wall < setting!(filter_min_latency) {
             row.add(count::FILTERED);
             return;

@@ -50,6 +50,8 @@ pub struct Task {
     pub translation: Translation,
     /// How its search ended.
     pub walked: Opaque<u64>,
+    /// Where a pointer loses its type.
+    pub cell: Opaque<u64>,
     /// The VM that this task met last.
     pub vm: Known,
     /// The vhost device that this task met last.

@@ -1,7 +1,7 @@
 //! `vhost_iotlb_itree_first` as the kernel makes it (`INTERVAL_TREE_DEFINE`), for each segment of a
 //! `translate_desc` call, on the live tree.
 
-use super::{Length, Opaque, RbNode, Unreadable, Walk, read, setting};
+use super::{Access, Length, Opaque, RbNode, Unreadable, Walk, read, setting};
 use core::mem::offset_of;
 
 /// Over all segments of a call; a tree of 65,536 regions is at most 34 deep.
@@ -107,7 +107,12 @@ impl Table {
     const NMAPS: u32 = 36;
 
     #[inline(always)]
-    pub fn at(iotlb: u64) -> Result<Self, Unreadable> {
+    pub fn at<A: Access>(iotlb: u64, cell: &mut Opaque<u64>) -> Result<Self, Unreadable> {
+        if A::IS_CHEAP {
+            let (root, leftmost) = A::two(iotlb, setting!(iotlb_root), setting!(iotlb_root) + 8)?;
+            let (root, leftmost) = (cell.forget(root), cell.forget(leftmost));
+            return Ok(Self { root, leftmost, regions: A::member(iotlb, setting!(iotlb_nmaps))? });
+        }
         let root = iotlb + u64::from(setting!(iotlb_root));
         if setting!(iotlb_nmaps) == setting!(iotlb_root) + Self::NMAPS {
             let words = read::<[u64; 5]>(root)?;

@@ -1,7 +1,7 @@
 //! `kvm_vcpu_gfn_to_memslot` and `search_memslots` (5.17 and later) as the kernel makes them, on the
 //! live slots.
 
-use super::{Length, RbNode, Unreadable, Walk, read, read_two, setting};
+use super::{Access, Length, Opaque, RbNode, Unreadable, Walk, read, setting};
 use core::mem::offset_of;
 
 /// Longer than any red-black tree of 32,767 slots is deep (2 log2 n = 30).
@@ -34,16 +34,23 @@ pub struct Slots {
 impl Slots {
     /// `__kvm_memslots(kvm, as_id)`
     #[inline(always)]
-    pub fn of(kvm: u64, as_id: u64) -> Result<Self, Unreadable> {
-        let address: u64 = read(kvm + u64::from(setting!(kvm_memslots)) + as_id * 8)?;
+    pub fn of<A: Access>(kvm: u64, as_id: u32) -> Result<Self, Unreadable> {
+        let address: u64 = A::member(kvm, setting!(kvm_memslots) + as_id * 8)?;
         if address == 0 {
             return Err(Unreadable);
+        }
+        if A::IS_CHEAP {
+            return Ok(Self {
+                generation: A::member(address, setting!(memslots_generation))?,
+                root: A::member(address, setting!(memslots_gfn_tree))?,
+                node_idx: A::member::<u32>(address, setting!(memslots_node_idx))? & 1,
+            });
         }
         let (generation, root) = if setting!(memslots_gfn_tree) == setting!(memslots_generation) + GFN_TREE {
             let words = read::<[u64; 5]>(address + u64::from(setting!(memslots_generation)))?;
             (words[0], words[4])
         } else {
-            read_two(address, setting!(memslots_generation), setting!(memslots_gfn_tree))?
+            A::two(address, setting!(memslots_generation), setting!(memslots_gfn_tree))?
         };
         Ok(Self {
             generation,
@@ -118,14 +125,15 @@ pub fn id_of(slot: u64) -> i32 {
 /// Follows `kvm_vcpu_gfn_to_memslot(vcpu, gfn)`: the vCPU's last-used slot first, if it is of this
 /// generation, then the tree, which is left at the first slot that covers the frame.
 #[inline(always)]
-pub fn search(vcpu: u64, slots: &Slots, gfn: u64) -> Search {
+pub fn search<A: Access>(vcpu: u64, slots: &Slots, gfn: u64, cell: &mut Opaque<u64>) -> Search {
     let mut result = Search { length: Length::UNKNOWN, slot: 0, last_used: 0, walk: Walk::Failed };
     let (slot, generation) = (setting!(vcpu_last_used_slot), setting!(vcpu_last_used_slot_gen));
-    let Ok((last_used, generation)) = read_two(vcpu, slot, generation) else { return result };
+    let Ok((mut last_used, generation)) = A::two(vcpu, slot, generation) else { return result };
     let asked = generation == slots.generation && last_used != 0;
     if asked {
-        let range = last_used + u64::from(setting!(slot_gfn_node)) + offset_of!(SlotNode, base_gfn) as u64;
-        let Ok([base_gfn, npages]) = read::<[u64; 2]>(range) else { return result };
+        let range = setting!(slot_gfn_node) + offset_of!(SlotNode, base_gfn) as u32;
+        let Ok((base_gfn, npages)) = A::two(last_used, range, range + 8) else { return result };
+        last_used = cell.forget(last_used);
         result.last_used = last_used;
         if covers(base_gfn, npages, gfn) {
             result.slot = last_used;
@@ -134,7 +142,7 @@ pub fn search(vcpu: u64, slots: &Slots, gfn: u64) -> Search {
             return result;
         }
     }
-    let mut address = slots.root;
+    let mut address = cell.forget(slots.root);
     let mut visited = 0u16;
     // The last-used slot counts as touched once, even when the walk meets it again.
     let mut touched = u16::from(asked);

@@ -10,7 +10,7 @@ use crate::{
     account::Row,
     flight::{self, Call},
     frame,
-    kernel::{Slots, Unreadable, Walk, id_of, read, search_slots, setting},
+    kernel::{Access, Helper, Opaque, Slots, Typed, Unreadable, Walk, id_of, search_slots, setting},
     measured::Measured,
     subject,
     task::{self, FaultCall, now},
@@ -34,18 +34,19 @@ const RESERVED_BIT: u64 = 1 << 3;
 const PAGE_SHIFT: u64 = 12;
 
 #[inline(always)]
-fn enter<C: EbpfContext>(context: &C, frame: u64, vcpu: u64, gpa: u64, error_code: u64) {
+fn enter<A: Access, C: EbpfContext>(context: &C, frame: u64, vcpu: u64, gpa: u64, error_code: u64) {
     let Some(task) = task::current_or_new() else {
-        if let Some(mut row) = Row::of(probe::PAGE_FAULT, OTHERS) {
+        if let Some(row) = Row::of(probe::PAGE_FAULT, OTHERS) {
             row.add(count::ENTRY);
             row.add(count::START_FULL);
         }
         return;
     };
-    let kvm = kvm_of(vcpu);
+    let typed = kvm_of::<A>(vcpu);
+    let kvm = task.cell.forget(typed);
     subject::meet_vm(&mut task.vm, kvm);
     let subject = task.vm.subject;
-    let Some(mut row) = Row::of(probe::PAGE_FAULT, subject) else { return };
+    let Some(row) = Row::of(probe::PAGE_FAULT, subject) else { return };
     row.add(count::ENTRY);
     let Some(call) = task.faults.begin(probe::PAGE_FAULT, frame, subject) else { return };
     row.add(count::BEGUN);
@@ -61,7 +62,7 @@ fn enter<C: EbpfContext>(context: &C, frame: u64, vcpu: u64, gpa: u64, error_cod
     event.gpa = gpa;
     event.error_code = error_code;
     event.subject = subject as u16;
-    match describe(vcpu, event) {
+    match describe::<A>(vcpu, typed, event, &mut task.cell) {
         Ok(Walk::Done) => {}
         Ok(Walk::Truncated) => {
             if row.add(count::WALK_TRUNCATED) == 0 {
@@ -83,13 +84,18 @@ fn enter<C: EbpfContext>(context: &C, frame: u64, vcpu: u64, gpa: u64, error_cod
 
 /// `vcpu->kvm`; 0 where it is not to be had.
 #[inline(always)]
-pub(super) fn kvm_of(vcpu: u64) -> u64 {
-    if setting!(vcpu_kvm) == ABSENT { 0 } else { read(vcpu + u64::from(setting!(vcpu_kvm))).unwrap_or(0) }
+pub(super) fn kvm_of<A: Access>(vcpu: u64) -> u64 {
+    if setting!(vcpu_kvm) == ABSENT { 0 } else { A::member(vcpu, setting!(vcpu_kvm)).unwrap_or(0) }
 }
 
 /// Fills in what the kernel's structures say at entry.
 #[inline(always)]
-fn describe(vcpu: u64, event: &mut Fault) -> Result<Walk, Unreadable> {
+fn describe<A: Access>(
+    vcpu: u64,
+    kvm: u64,
+    event: &mut Fault,
+    cell: &mut Opaque<u64>,
+) -> Result<Walk, Unreadable> {
     event.slot = -1;
     event.last_used = -1;
     event.visited = UNKNOWN_LENGTH;
@@ -100,25 +106,30 @@ fn describe(vcpu: u64, event: &mut Fault) -> Result<Walk, Unreadable> {
     event.vcpu = u32::MAX;
     // In the histogram alone nobody asks which vCPU it was.
     if setting!(vcpu_kvm) != ABSENT && (setting!(sample_every) != 0 || setting!(filter_vcpu) != ABSENT) {
-        event.vcpu = read(vcpu + u64::from(setting!(vcpu_id)))?;
+        event.vcpu = A::member(vcpu, setting!(vcpu_id))?;
     }
     if setting!(walk_slots) == 0 || setting!(follow) == 0 {
         return Ok(Walk::Done);
     }
     if setting!(vcpu_mmu) != ABSENT {
-        let mmu: u64 = read(vcpu + u64::from(setting!(vcpu_mmu)))?;
-        let role: u32 = read(mmu + u64::from(setting!(mmu_root_role)))?;
+        let mmu: u64 = A::member(vcpu, setting!(vcpu_mmu))?;
+        let role: u32 = A::member(mmu, setting!(mmu_root_role))?;
         event.as_id = u8::from(role & setting!(role_smm_mask) != 0);
         if setting!(role_direct_mask) != 0 && role & setting!(role_direct_mask) == 0 {
             event.class = class::SHADOW;
         }
     }
-    let slots = Slots::of(event.kvm, u64::from(event.as_id))?;
+    let slots = if event.as_id == 0 {
+        Slots::of::<A>(kvm, 0)?
+    } else {
+        // A place that is not the same for all calls: no member that the verifier knows.
+        Slots::of::<Helper>(event.kvm, 1)?
+    };
     event.generation = slots.generation;
     if event.class == class::SHADOW {
         return Ok(Walk::Done);
     }
-    let search = search_slots(vcpu, &slots, event.gpa >> PAGE_SHIFT);
+    let search = search_slots::<A>(vcpu, &slots, event.gpa >> PAGE_SHIFT, cell);
     if setting!(sample_every) != 0 || setting!(filter_slot) != ABSENT {
         event.slot = id_of(search.slot);
         event.last_used = id_of(search.last_used);
@@ -146,7 +157,7 @@ fn leave(frame: u64, ret: i32) {
     let Some(task) = task::current() else { return flight::no_start(probe::PAGE_FAULT) };
     let off_cpu = task.off_cpu;
     let Some(call) = task.faults.end(probe::PAGE_FAULT, frame) else { return };
-    let Some(mut row) = Row::of(probe::PAGE_FAULT, call.subject) else { return };
+    let Some(row) = Row::of(probe::PAGE_FAULT, call.subject) else { return };
     row.add(count::RETURN);
     row.add(count::FINISHED);
     let Some(took) = call.took(end, off_cpu) else {
@@ -169,7 +180,7 @@ fn leave(frame: u64, ret: i32) {
         took,
         wanted,
     };
-    measured.deliver(&mut row, event);
+    measured.deliver(&row, event);
 }
 
 /// Is it one that the filters ask for?
@@ -196,7 +207,13 @@ fn settle(call: &mut FaultCall) {
 
 #[fentry(function = "kvm_mmu_page_fault")]
 pub fn page_fault_entry(context: FEntryContext) -> u32 {
-    enter(&context, frame::of_trampoline(&context), context.arg(0), context.arg(1), context.arg(2));
+    enter::<Typed, _>(
+        &context,
+        frame::of_trampoline(&context),
+        context.arg(0),
+        context.arg(1),
+        context.arg(2),
+    );
     0
 }
 
@@ -211,7 +228,7 @@ pub fn page_fault_return(context: FExitContext) -> u32 {
 pub fn page_fault_kprobe(context: ProbeContext) -> u32 {
     let (vcpu, gpa, error_code) = (context.arg(0), context.arg(1), context.arg(2));
     let frame = frame::at_entry(&context);
-    enter(&context, frame, vcpu.unwrap_or(0), gpa.unwrap_or(0), error_code.unwrap_or(0));
+    enter::<Helper, _>(&context, frame, vcpu.unwrap_or(0), gpa.unwrap_or(0), error_code.unwrap_or(0));
     0
 }
 

@@ -5,7 +5,7 @@ use crate::{
     account::Row,
     flight::{self, Call},
     frame,
-    kernel::{Unreadable, read, setting},
+    kernel::{Access, Helper, Typed, Unreadable, read, setting},
     measured::Measured,
     subject,
     task::{self, PleCall, now},
@@ -40,18 +40,18 @@ fn window(vcpu: u64) -> Result<u32, Unreadable> {
 }
 
 #[inline(always)]
-fn enter(frame: u64, vcpu: u64) {
+fn enter<A: Access>(frame: u64, vcpu: u64) {
     let Some(task) = task::current_or_new() else {
-        if let Some(mut row) = Row::of(probe::PLE, OTHERS) {
+        if let Some(row) = Row::of(probe::PLE, OTHERS) {
             row.add(count::ENTRY);
             row.add(count::START_FULL);
         }
         return;
     };
-    let kvm = super::page_fault::kvm_of(vcpu);
+    let kvm = task.cell.forget(super::page_fault::kvm_of::<A>(vcpu));
     subject::meet_vm(&mut task.vm, kvm);
     let subject = task.vm.subject;
-    let Some(mut row) = Row::of(probe::PLE, subject) else { return };
+    let Some(row) = Row::of(probe::PLE, subject) else { return };
     row.add(count::ENTRY);
     let Some(call) = task.ple_exits.begin(probe::PLE, frame, subject) else { return };
     row.add(count::BEGUN);
@@ -77,7 +77,7 @@ fn enter(frame: u64, vcpu: u64) {
         event.window_before = window(vcpu).unwrap_or(0);
     }
     if setting!(vcpu_kvm) != ABSENT && (setting!(sample_every) != 0 || setting!(filter_vcpu) != ABSENT) {
-        event.vcpu = read(vcpu + u64::from(setting!(vcpu_id))).unwrap_or(u32::MAX);
+        event.vcpu = A::member(vcpu, setting!(vcpu_id)).unwrap_or(u32::MAX);
     }
     let off_cpu = task.off_cpu;
     call.detail.event.time = call.start_clock(off_cpu);
@@ -89,7 +89,7 @@ fn leave(frame: u64) {
     let Some(task) = task::current() else { return flight::no_start(probe::PLE) };
     let off_cpu = task.off_cpu;
     let Some(call) = task.ple_exits.end(probe::PLE, frame) else { return };
-    let Some(mut row) = Row::of(probe::PLE, call.subject) else { return };
+    let Some(row) = Row::of(probe::PLE, call.subject) else { return };
     row.add(count::RETURN);
     row.add(count::FINISHED);
     let Some(took) = call.took(end, off_cpu) else {
@@ -112,7 +112,7 @@ fn leave(frame: u64) {
         took,
         wanted,
     };
-    measured.deliver(&mut row, event);
+    measured.deliver(&row, event);
 }
 
 /// Is it one that the filters ask for?
@@ -199,7 +199,7 @@ fn leave_yield(ret: i32) {
 /// The user side attaches it to the vendor's handler.
 #[fentry(function = "pause_interception")]
 pub fn ple_entry(context: FEntryContext) -> u32 {
-    enter(frame::of_trampoline(&context), context.arg(0));
+    enter::<Typed>(frame::of_trampoline(&context), context.arg(0));
     0
 }
 
@@ -211,7 +211,7 @@ pub fn ple_return(context: FExitContext) -> u32 {
 
 #[kprobe]
 pub fn ple_kprobe(context: ProbeContext) -> u32 {
-    enter(frame::at_entry(&context), context.arg(0).unwrap_or(0));
+    enter::<Helper>(frame::at_entry(&context), context.arg(0).unwrap_or(0));
     0
 }
 

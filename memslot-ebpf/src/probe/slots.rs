@@ -7,7 +7,7 @@
 use crate::{
     account,
     emit::emit,
-    kernel::{Slots, read, setting},
+    kernel::{Helper, Slots, read, setting},
     subject::{vm_created, vm_gone},
     task::now,
 };
@@ -42,7 +42,7 @@ fn committed(kvm: u64, old: u64, new: u64, mr_change: u32) {
     if old != 0 {
         record.old_base_gfn = read(base_gfn(old)).unwrap_or(0);
     }
-    let Ok(slots) = Slots::of(kvm, u64::from(record.as_id & 1)) else {
+    let Ok(slots) = Slots::of::<Helper>(kvm, u32::from(record.as_id & 1)) else {
         account::add(probe::LAYOUT, OTHERS, count::WALK_FAILED);
         return;
     };

@@ -6,7 +6,7 @@
 use super::slots;
 use crate::{
     emit::emit,
-    kernel::{Opaque, RbNode, RegionNode, SlotNode, Slots, Unreadable, read, setting},
+    kernel::{Helper, Opaque, RbNode, RegionNode, SlotNode, Slots, Unreadable, read, setting},
     subject,
     task::now,
 };
@@ -92,8 +92,8 @@ impl Cursor {
 }
 
 #[inline(always)]
-fn walk_slots(cursor: &mut Cursor, kvm: u64, as_id: u64) -> Result<bool, Unreadable> {
-    let set = Slots::of(kvm, as_id)?;
+fn walk_slots(cursor: &mut Cursor, kvm: u64, as_id: u32) -> Result<bool, Unreadable> {
+    let set = Slots::of::<Helper>(kvm, as_id)?;
     // In an update the set in force is the new one already, under the old one's generation.
     if setting!(walk_slots) == 0 || set.generation & UPDATE_IN_PROGRESS != 0 || !subject::is_known(kvm) {
         return Err(Unreadable);
@@ -105,7 +105,7 @@ fn walk_slots(cursor: &mut Cursor, kvm: u64, as_id: u64) -> Result<bool, Unreada
         let address = cursor.node.get();
         if address == 0 {
             // Over; and worth something if the set is still in force.
-            let now = Slots::of(kvm, as_id)?;
+            let now = Slots::of::<Helper>(kvm, as_id)?;
             return if now.generation == set.generation && subject::is_known(kvm) {
                 Ok(true)
             } else {
@@ -188,7 +188,7 @@ fn run(walk: impl FnOnce(&mut Cursor) -> Result<bool, Unreadable>) -> i32 {
 /// Arguments: address of the `struct kvm`, address space.
 #[raw_tracepoint]
 pub fn snapshot_slots(context: RawTracePointContext) -> i32 {
-    run(|cursor| walk_slots(cursor, context.arg(0), context.arg::<u64>(1) & 1))
+    run(|cursor| walk_slots(cursor, context.arg(0), context.arg::<u32>(1) & 1))
 }
 
 /// Argument: address of the `struct vhost_iotlb`.

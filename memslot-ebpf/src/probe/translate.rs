@@ -4,7 +4,10 @@ use crate::{
     account::Row,
     flight::{self, Call},
     frame,
-    kernel::{RegionWalk, Request, Table, Unreadable, Walk, read, read_two, search_regions, setting},
+    kernel::{
+        Access, Helper, Opaque, RegionWalk, Request, Table, Typed, Unreadable, Walk, read, search_regions,
+        setting,
+    },
     measured::Measured,
     subject,
     task::{self, now},
@@ -34,9 +37,9 @@ const WALK_FAILED: u64 = 2;
 const NOT_LOOKED_FOR: u64 = u64::MAX;
 
 #[inline(always)]
-fn enter<C: EbpfContext>(context: &C, frame: u64, vq: u64, request: &Request) {
+fn enter<A: Access, C: EbpfContext>(context: &C, frame: u64, vq: u64, request: &Request) {
     let Some(task) = task::current_or_new() else {
-        if let Some(mut row) = Row::of(probe::TRANSLATE, OTHERS) {
+        if let Some(row) = Row::of(probe::TRANSLATE, OTHERS) {
             row.add(count::ENTRY);
             row.add(count::START_FULL);
         }
@@ -44,22 +47,24 @@ fn enter<C: EbpfContext>(context: &C, frame: u64, vq: u64, request: &Request) {
     };
     // A queue belongs to one device for its life, and a worker to one device.
     if task.known_queue != vq {
-        task.known_device = device_of(vq);
+        task.known_device = device_of::<Helper>(vq);
         task.queue = NOT_LOOKED_FOR;
         task.known_queue = vq;
     }
     let device = task.known_device;
     // Before all that branches: the verifier would follow the search anew for each way that leads to it. The
     // outcome goes through the task's memory, where the verifier forgets it.
+    let walk = &mut task.region_walk;
+    let typed = if A::IS_CHEAP { device_of::<A>(vq) } else { device };
     let walked = &mut task.walked;
-    walked.set(match describe(device, request, &mut task.translation, &mut task.region_walk) {
+    walked.set(match describe::<A>(typed, device, request, &mut task.translation, walk, &mut task.cell) {
         Ok(Walk::Done) => WALK_DONE,
         Ok(Walk::Truncated) => WALK_TRUNCATED,
         Ok(Walk::Failed) | Err(Unreadable) => WALK_FAILED,
     });
     subject::meet_device(&mut task.device, device);
     let subject = task.device.subject;
-    let Some(mut row) = Row::of(probe::TRANSLATE, subject) else { return };
+    let Some(row) = Row::of(probe::TRANSLATE, subject) else { return };
     row.add(count::ENTRY);
     let Some(call) = task.translations.begin(probe::TRANSLATE, frame, subject) else { return };
     row.add(count::BEGUN);
@@ -94,17 +99,19 @@ fn enter<C: EbpfContext>(context: &C, frame: u64, vq: u64, request: &Request) {
 
 /// `vq->dev`; 0 where it is not to be had, also where the compiler has changed the parameters.
 #[inline(always)]
-fn device_of(vq: u64) -> u64 {
-    if setting!(walk_regions) == 0 { 0 } else { read(vq + u64::from(setting!(vq_dev))).unwrap_or(0) }
+fn device_of<A: Access>(vq: u64) -> u64 {
+    if setting!(walk_regions) == 0 { 0 } else { A::member(vq, setting!(vq_dev)).unwrap_or(0) }
 }
 
 /// Fills in what the kernel's structures say at entry.
 #[inline(always)]
-fn describe(
+fn describe<A: Access>(
+    typed: u64,
     device: u64,
     request: &Request,
     event: &mut Translation,
     region_walk: &mut RegionWalk,
+    cell: &mut Opaque<u64>,
 ) -> Result<Walk, Unreadable> {
     event.kind = kind::TRANSLATION;
     event.device = device;
@@ -122,14 +129,15 @@ fn describe(
     event.addr = request.addr;
     event.len = request.len;
     event.access = request.access as u8;
-    let (umem, iotlb) = read_two(event.device, setting!(dev_umem), setting!(dev_iotlb))?;
+    let (umem, iotlb) = A::two(typed, setting!(dev_umem), setting!(dev_iotlb))?;
     event.is_iotlb = u8::from(iotlb != 0);
     // Its worker and its regions are for those who replay the events.
     if setting!(follow) == 0 && setting!(sample_every) == 0 {
         return Ok(Walk::Done);
     }
-    event.iotlb = if iotlb == 0 { umem } else { iotlb };
-    let table = Table::at(event.iotlb)?;
+    let table = if iotlb == 0 { umem } else { iotlb };
+    event.iotlb = cell.forget(table);
+    let table = Table::at::<A>(table, cell)?;
     event.regions = table.regions;
     if setting!(follow) == 0 {
         return Ok(Walk::Done);
@@ -161,7 +169,7 @@ fn leave(frame: u64, ret: i32) {
     let Some(task) = task::current() else { return flight::no_start(probe::TRANSLATE) };
     let off_cpu = task.off_cpu;
     let Some(call) = task.translations.end(probe::TRANSLATE, frame) else { return };
-    let Some(mut row) = Row::of(probe::TRANSLATE, call.subject) else { return };
+    let Some(row) = Row::of(probe::TRANSLATE, call.subject) else { return };
     row.add(count::RETURN);
     row.add(count::FINISHED);
     let Some(took) = call.took(end, off_cpu) else {
@@ -181,7 +189,7 @@ fn leave(frame: u64, ret: i32) {
         took,
         wanted,
     };
-    measured.deliver(&mut row, event);
+    measured.deliver(&row, event);
 }
 
 /// Is it one that the filters ask for?
@@ -210,7 +218,7 @@ pub fn translate_entry(context: FEntryContext) -> u32 {
         iov_size: context.arg(4),
         access: context.arg(5),
     };
-    enter(&context, frame::of_trampoline(&context), context.arg(0), &request);
+    enter::<Typed, _>(&context, frame::of_trampoline(&context), context.arg(0), &request);
     0
 }
 
@@ -229,7 +237,7 @@ pub fn translate_kprobe(context: ProbeContext) -> u32 {
         iov_size: context.arg(4).unwrap_or(0),
         access: context.arg(5).unwrap_or(0),
     };
-    enter(&context, frame::at_entry(&context), context.arg(0).unwrap_or(0), &request);
+    enter::<Helper, _>(&context, frame::at_entry(&context), context.arg(0).unwrap_or(0), &request);
     0
 }
 
