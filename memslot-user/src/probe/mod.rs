@@ -31,7 +31,7 @@ pub use btf::{Btf, BtfError, Member};
 pub use decode::{DecodeError, Record, decode};
 pub use filter::Filter;
 pub use histogram::{Filled, Histograms, bucket};
-pub use host::{clock, host, kernel_release, module_parameters};
+pub use host::{clock, host, is_preemptible, kernel_release, module_parameters};
 pub use identity::{Event, Resolver};
 pub use kernel_log::KernelLog;
 pub use kernel_types::{Gaps, KernelTypes, KernelTypesError, settings};

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use memslot::{
     model::Probe,
     probe::{self, Event, KernelLog, Options, Probes, Status, Stream, Verdict},
-    recording::{Meta, ProbeMeta, Writer},
+    recording::{AttachKind, Meta, ProbeMeta, Writer},
     report::summary::Lost,
 };
 use std::{
@@ -263,6 +263,9 @@ impl Session {
                 line += &format!(" — incomplete: {}", reasons.join(", "));
             }
             eprintln!("{line}");
+            if let Some(remedy) = remedy(meta) {
+                eprintln!("           {remedy}");
+            }
         }
         let lost = self.meta.layout_account.layout_lost();
         if lost > 0 {
@@ -284,8 +287,36 @@ fn incomplete(meta: &ProbeMeta) -> Vec<String> {
     reasons
 }
 
+/// What to do where the kernel skipped programs of fentry, which are not alone on their CPU on a preemptible kernel.
+fn remedy(meta: &ProbeMeta) -> Option<&'static str> {
+    let skipped = meta.account.missed + meta.account.missed_returns;
+    let by_fentry = meta.attached.first().is_some_and(|attached| attached.kind == AttachKind::Fentry);
+    (skipped > 0 && by_fentry).then_some(
+        "the kernel skips an fentry program while another task is inside the same one on that CPU, as can be on a \
+         preemptible kernel; with --attach kprobe it does not",
+    )
+}
+
 /// What became of a probe's functions, for `meta.json`.
 fn describe(verdict: Verdict) -> ProbeMeta {
     let note = (!verdict.notes.is_empty()).then(|| verdict.notes.join("; "));
     ProbeMeta { attached: verdict.attached, note, ..ProbeMeta::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::remedy;
+    use memslot::recording::{Account, AttachKind, Attached, ProbeMeta};
+
+    #[test]
+    fn kprobes_are_advised_only_where_fentry_programs_were_skipped() {
+        let meta = |kind, missed_returns| ProbeMeta {
+            attached: vec![Attached { function: "f".into(), kind }],
+            account: Account { missed_returns, ..Account::default() },
+            ..ProbeMeta::default()
+        };
+        assert!(remedy(&meta(AttachKind::Fentry, 6)).is_some_and(|text| text.contains("--attach kprobe")));
+        assert_eq!(remedy(&meta(AttachKind::Fentry, 0)), None);
+        assert_eq!(remedy(&meta(AttachKind::Kprobe, 6)), None);
+    }
 }
