@@ -72,6 +72,8 @@ record! {
         pub time: u64,
         /// Return minus entry, ns of wall time.
         pub latency: u64,
+        /// Of which the task was on a CPU, ns; `u64::MAX` when that was not looked at.
+        pub on_cpu: u64,
         /// Address of the `struct kvm`.
         pub kvm: u64,
         /// Faulting guest physical address (a guest virtual one where `class` is `SHADOW`).
@@ -96,8 +98,8 @@ record! {
         pub class: u8,
         /// Address space: 1 in SMM.
         pub as_id: u8,
-        /// Always 0.
-        pub reserved: u16,
+        /// Number of the VM in counters and histograms.
+        pub subject: u16,
     }
 }
 
@@ -112,6 +114,8 @@ record! {
         pub time: u64,
         /// Return minus entry, ns of wall time.
         pub latency: u64,
+        /// Of which the task was on a CPU, ns; `u64::MAX` when that was not looked at.
+        pub on_cpu: u64,
         /// Of which inside `kvm_vcpu_on_spin`, ns; `u64::MAX` when that was not seen.
         pub on_spin: u64,
         /// Address of the `struct kvm`.
@@ -131,8 +135,8 @@ record! {
         pub declined: u16,
         /// Of them: -ESRCH, both run queues held one task.
         pub undercommit: u16,
-        /// Always 0.
-        pub reserved: u32,
+        /// Number of the VM in counters and histograms.
+        pub subject: u32,
     }
 }
 
@@ -147,6 +151,8 @@ record! {
         pub time: u64,
         /// Return minus entry, ns of wall time.
         pub latency: u64,
+        /// Of which the task was on a CPU, ns; `u64::MAX` when that was not looked at.
+        pub on_cpu: u64,
         /// Address of the `struct vhost_dev`.
         pub device: u64,
         /// Address of the `struct vhost_iotlb` that was searched.
@@ -171,6 +177,10 @@ record! {
         pub access: u8,
         /// 1 = the device IOTLB was searched, 0 = the memory table.
         pub is_iotlb: u8,
+        /// Number of the device in counters and histograms.
+        pub subject: u32,
+        /// Always 0.
+        pub reserved: u32,
     }
 }
 
@@ -185,6 +195,10 @@ record! {
         pub time: u64,
         /// Address of the `struct kvm`.
         pub kvm: u64,
+        /// Its number in counters and histograms.
+        pub subject: u32,
+        /// Always 0.
+        pub reserved: u32,
     }
 }
 
@@ -243,6 +257,10 @@ record! {
         pub regions: u32,
         /// 1 = it is older than the recording: ask for its regions.
         pub older: u32,
+        /// Number of the device in counters and histograms.
+        pub subject: u32,
+        /// Always 0.
+        pub reserved: u32,
     }
 }
 

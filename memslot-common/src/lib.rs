@@ -9,4 +9,5 @@
 mod record;
 pub mod account;
 pub mod event;
+pub mod histogram;
 pub mod settings;

@@ -5,6 +5,28 @@ record! {
     ///
     /// The probes read it as a constant; `u32::MAX` marks a member that this kernel does not have.
     pub struct Settings {
+        /// Calls of a shorter wall time are filtered out, ns.
+        pub filter_min_latency: u64,
+        /// One call in so many becomes an event: 1 = every one, 0 = none.
+        pub sample_every: u32,
+        /// Elements of the histogram map, a power of two, less 1.
+        pub histogram_mask: u32,
+        /// 1 = `sched_switch` is watched: time on a CPU is known.
+        pub on_cpu: u32,
+        /// 1 = searches are followed.
+        pub follow: u32,
+        /// Process whose VMs and devices are wanted; 0 = all.
+        pub filter_pid: u32,
+        /// `vcpu_id` that is wanted; [`ABSENT`] = all.
+        pub filter_vcpu: u32,
+        /// Id of the slot that is wanted; [`ABSENT`] = all.
+        pub filter_slot: u32,
+        /// Index of the queue that is wanted; [`ABSENT`] = all.
+        pub filter_queue: u32,
+        /// Kinds of page faults (`histogram::kind`) that are wanted, a bit each; 0 = all.
+        pub filter_kinds: u32,
+        /// Always 0.
+        pub reserved: u32,
         /// `kvm_vcpu.kvm`
         pub vcpu_kvm: u32,
         /// `kvm_vcpu.vcpu_id`

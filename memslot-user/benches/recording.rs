@@ -19,9 +19,11 @@ fn faults() -> Vec<Fault> {
         let slot = i32::try_from(frame / (80 << 10)).unwrap_or(0);
         let cached = rng.random_ratio(2, 3);
         let visited = if cached { 0 } else { rng.random_range(1..7) };
+        let latency = 1500 + rng.random_range(0..1000_u64) * rng.random_range(1..4_u64);
         Fault {
             time,
-            latency: 1500 + rng.random_range(0..1000_u64) * rng.random_range(1..4_u64),
+            latency,
+            on_cpu: Some(latency),
             cpu: rng.random_range(0..4),
             vm: VmId(0),
             vcpu: rng.random_range(0..4),

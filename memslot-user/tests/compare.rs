@@ -35,6 +35,7 @@ fn record(dir: &Path, boot: u64, base: u64) -> PathBuf {
         let fault = Fault {
             time: 1000 + event * 10_000,
             latency: base + boot % 7 * 3 + event * 7 % 40,
+            on_cpu: None,
             cpu: 0,
             vm: VmId(0),
             vcpu: 0,

@@ -1,7 +1,7 @@
 //! `vhost_iotlb_itree_first` as the kernel makes it (`INTERVAL_TREE_DEFINE`), for each segment of a
 //! `translate_desc` call, on the live tree.
 
-use super::{Length, Opaque, RbNode, Unreadable, Walk, read, setting};
+use super::{Access, Length, Opaque, RbNode, Unreadable, Walk, read, setting};
 use core::mem::offset_of;
 
 /// Over all segments of a call; a tree of 65,536 regions is at most 34 deep.
@@ -21,6 +21,31 @@ pub struct RegionNode {
     pub flags_padding: u32,
     pub subtree_last: u64,
 }
+
+/// What a search asks of every node: the members from `rb.rb_right` to `last`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Ends {
+    right: u64,
+    left: u64,
+    link: [u64; 2],
+    start: u64,
+    last: u64,
+}
+
+/// What it asks of the node that it finds.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Found {
+    size: u64,
+    addr: u64,
+    perm: u32,
+    flags_padding: u32,
+}
+
+const ENDS: u64 = offset_of!(RbNode, right) as u64;
+const FOUND: u64 = offset_of!(RegionNode, size) as u64;
+const SUBTREE_LAST: u64 = offset_of!(RegionNode, subtree_last) as u64;
 
 /// What `translate_desc` asks.
 pub struct Request {
@@ -69,10 +94,39 @@ impl RegionWalk {
     }
 }
 
-/// Follows `translate_desc(…)` over the tree at `iotlb`: lengths summed over the call's searches.
+/// A `struct vhost_iotlb`.
+#[derive(Clone, Copy)]
+pub struct Table {
+    root: u64,
+    leftmost: u64,
+    pub regions: u32,
+}
+
+impl Table {
+    /// Where `nmaps` lies behind `root` since 5.10, and all is read in one go.
+    const NMAPS: u32 = 36;
+
+    #[inline(always)]
+    pub fn at<A: Access>(iotlb: u64, cell: &mut Opaque<u64>) -> Result<Self, Unreadable> {
+        if A::IS_CHEAP {
+            let (root, leftmost) = A::two(iotlb, setting!(iotlb_root), setting!(iotlb_root) + 8)?;
+            let (root, leftmost) = (cell.forget(root), cell.forget(leftmost));
+            return Ok(Self { root, leftmost, regions: A::member(iotlb, setting!(iotlb_nmaps))? });
+        }
+        let root = iotlb + u64::from(setting!(iotlb_root));
+        if setting!(iotlb_nmaps) == setting!(iotlb_root) + Self::NMAPS {
+            let words = read::<[u64; 5]>(root)?;
+            return Ok(Self { root: words[0], leftmost: words[1], regions: (words[4] >> 32) as u32 });
+        }
+        let [root, leftmost] = read::<[u64; 2]>(root)?;
+        Ok(Self { root, leftmost, regions: read(iotlb + u64::from(setting!(iotlb_nmaps)))? })
+    }
+}
+
+/// Follows `translate_desc(…)` over a table's tree: lengths summed over the call's searches.
 #[inline(always)]
-pub fn search(iotlb: u64, request: &Request, walk: &mut RegionWalk) -> Result<(Length, Walk), Unreadable> {
-    let [root, leftmost] = read::<[u64; 2]>(iotlb + u64::from(setting!(iotlb_root)))?;
+pub fn search(table: &Table, request: &Request, walk: &mut RegionWalk) -> Result<(Length, Walk), Unreadable> {
+    let Table { root, leftmost, .. } = *table;
     let len = u64::from(request.len);
     // `last` stays that of the whole call, as in the kernel.
     let last = request.addr.wrapping_add(len).wrapping_sub(1);
@@ -92,7 +146,7 @@ pub fn search(iotlb: u64, request: &Request, walk: &mut RegionWalk) -> Result<(L
             }
             // vhost_iotlb_itree_iter_first; the leftmost node is counted here, and nowhere else.
             walk.touch(u16::from(root != leftmost));
-            if read::<u64>(root + offset_of!(RegionNode, subtree_last) as u64)? < walk.addr.get() {
+            if read::<u64>(root + SUBTREE_LAST)? < walk.addr.get() {
                 walk.touch(u16::from(root == leftmost));
                 return Ok((walk.length(), Walk::Done));
             }
@@ -105,11 +159,11 @@ pub fn search(iotlb: u64, request: &Request, walk: &mut RegionWalk) -> Result<(L
         }
         // vhost_iotlb_itree_subtree_search
         let addr = walk.addr.get();
-        let node = read::<RegionNode>(address)?;
-        let left = node.rb.left;
+        let node = read::<Ends>(address + ENDS)?;
+        let left = node.left;
         if left != 0 {
             walk.touch(u16::from(left != leftmost));
-            if addr <= read::<u64>(left + offset_of!(RegionNode, subtree_last) as u64)? {
+            if addr <= read::<u64>(left + SUBTREE_LAST)? {
                 walk.visit();
                 address = left;
                 continue;
@@ -119,24 +173,27 @@ pub fn search(iotlb: u64, request: &Request, walk: &mut RegionWalk) -> Result<(L
             return Ok((walk.length(), Walk::Done));
         }
         if addr <= node.last {
-            if node.start > addr || node.perm & request.access == 0 {
+            if node.start > addr {
                 return Ok((walk.length(), Walk::Done));
             }
-            let size = node.size.wrapping_sub(addr).wrapping_add(node.start);
+            let found = read::<Found>(address + FOUND)?;
+            if found.perm & request.access == 0 {
+                return Ok((walk.length(), Walk::Done));
+            }
+            let size = found.size.wrapping_sub(addr).wrapping_add(node.start);
             walk.covered.set(walk.covered.get().wrapping_add(size));
             walk.addr.set(addr.wrapping_add(size));
             walk.segments.set(walk.segments.get().wrapping_add(1));
             address = 0;
             continue;
         }
-        let right = node.rb.right;
+        let right = node.right;
         if right == 0 {
             return Ok((walk.length(), Walk::Done));
         }
         walk.touch(u16::from(right != leftmost));
-        if addr > read::<u64>(right + offset_of!(RegionNode, subtree_last) as u64)? {
-            return Ok((walk.length(), Walk::Done));
-        }
+        // The kernel looks whether the right subtree ends before the address. It cannot: this node's subtree
+        // does not, and neither its left part nor the node itself reaches so far.
         walk.visit();
         address = right;
     }

@@ -1,7 +1,8 @@
 //! `kvm_vcpu_gfn_to_memslot` and `search_memslots` (5.17 and later) as the kernel makes them, on the
 //! live slots.
 
-use super::{Length, RbNode, Unreadable, Walk, read, setting};
+use super::{Access, Length, Opaque, RbNode, Unreadable, Walk, read, setting};
+use core::mem::offset_of;
 
 /// Longer than any red-black tree of 32,767 slots is deep (2 log2 n = 30).
 const MAX_DEPTH: u16 = 64;
@@ -15,6 +16,9 @@ pub struct SlotNode {
     pub base_gfn: u64,
     pub npages: u64,
 }
+
+/// Where `gfn_tree` lies behind `generation` in current kernels: near enough to be read in one go.
+const GFN_TREE: u32 = 32;
 
 /// The slot set in force of one address space.
 #[derive(Clone, Copy)]
@@ -30,14 +34,27 @@ pub struct Slots {
 impl Slots {
     /// `__kvm_memslots(kvm, as_id)`
     #[inline(always)]
-    pub fn of(kvm: u64, as_id: u64) -> Result<Self, Unreadable> {
-        let address: u64 = read(kvm + u64::from(setting!(kvm_memslots)) + as_id * 8)?;
+    pub fn of<A: Access>(kvm: u64, as_id: u32) -> Result<Self, Unreadable> {
+        let address: u64 = A::member(kvm, setting!(kvm_memslots) + as_id * 8)?;
         if address == 0 {
             return Err(Unreadable);
         }
+        if A::IS_CHEAP {
+            return Ok(Self {
+                generation: A::member(address, setting!(memslots_generation))?,
+                root: A::member(address, setting!(memslots_gfn_tree))?,
+                node_idx: A::member::<u32>(address, setting!(memslots_node_idx))? & 1,
+            });
+        }
+        let (generation, root) = if setting!(memslots_gfn_tree) == setting!(memslots_generation) + GFN_TREE {
+            let words = read::<[u64; 5]>(address + u64::from(setting!(memslots_generation)))?;
+            (words[0], words[4])
+        } else {
+            A::two(address, setting!(memslots_generation), setting!(memslots_gfn_tree))?
+        };
         Ok(Self {
-            generation: read(address + u64::from(setting!(memslots_generation)))?,
-            root: read(address + u64::from(setting!(memslots_gfn_tree)))?,
+            generation,
+            root,
             node_idx: read::<u32>(address + u64::from(setting!(memslots_node_idx)))? & 1,
         })
     }
@@ -61,49 +78,71 @@ impl Slots {
     }
 }
 
+/// What a search asks of a node.
+#[derive(Clone, Copy)]
+struct Node {
+    right: u64,
+    left: u64,
+    base_gfn: u64,
+    npages: u64,
+}
+
+impl Node {
+    /// Reads no more than is asked for: behind the first of a slot's two nodes lies the second.
+    #[inline(always)]
+    fn read(address: u64, node_idx: u32) -> Result<Self, Unreadable> {
+        let links = address + offset_of!(RbNode, right) as u64;
+        if node_idx == 0 {
+            let [right, left, _, _, _, base_gfn, npages] = read::<[u64; 7]>(links)?;
+            return Ok(Self { right, left, base_gfn, npages });
+        }
+        let [right, left, base_gfn, npages] = read::<[u64; 4]>(links)?;
+        Ok(Self { right, left, base_gfn, npages })
+    }
+}
+
 /// What the kernel will find.
 pub struct Search {
     pub length: Length,
-    /// Id of the covering slot, -1 none.
-    pub slot: i32,
-    /// Id of the last-used slot that was asked first, -1 none.
-    pub last_used: i32,
+    /// Address of the covering slot, 0 none.
+    pub slot: u64,
+    /// Address of the last-used slot that was asked first, 0 none.
+    pub last_used: u64,
     pub walk: Walk,
 }
 
 #[inline(always)]
-fn covers(node: &SlotNode, gfn: u64) -> bool {
-    gfn >= node.base_gfn && gfn - node.base_gfn < node.npages
+fn covers(base_gfn: u64, npages: u64, gfn: u64) -> bool {
+    gfn >= base_gfn && gfn - base_gfn < npages
 }
 
+/// Id of a slot, -1 where there is none.
 #[inline(always)]
-fn id_of(slot: u64) -> i32 {
-    read::<i16>(slot + u64::from(setting!(slot_id))).map_or(-1, i32::from)
+pub fn id_of(slot: u64) -> i32 {
+    if slot == 0 { -1 } else { read::<i16>(slot + u64::from(setting!(slot_id))).map_or(-1, i32::from) }
 }
 
 /// Follows `kvm_vcpu_gfn_to_memslot(vcpu, gfn)`: the vCPU's last-used slot first, if it is of this
 /// generation, then the tree, which is left at the first slot that covers the frame.
 #[inline(always)]
-pub fn search(vcpu: u64, slots: &Slots, gfn: u64) -> Search {
-    let mut result = Search { length: Length::UNKNOWN, slot: -1, last_used: -1, walk: Walk::Failed };
-    let Ok(generation) = read::<u64>(vcpu + u64::from(setting!(vcpu_last_used_slot_gen))) else {
-        return result;
-    };
-    let Ok(last_used) = read::<u64>(vcpu + u64::from(setting!(vcpu_last_used_slot))) else { return result };
+pub fn search<A: Access>(vcpu: u64, slots: &Slots, gfn: u64, cell: &mut Opaque<u64>) -> Search {
+    let mut result = Search { length: Length::UNKNOWN, slot: 0, last_used: 0, walk: Walk::Failed };
+    let (slot, generation) = (setting!(vcpu_last_used_slot), setting!(vcpu_last_used_slot_gen));
+    let Ok((mut last_used, generation)) = A::two(vcpu, slot, generation) else { return result };
     let asked = generation == slots.generation && last_used != 0;
     if asked {
-        let Ok(node) = read::<SlotNode>(last_used + u64::from(setting!(slot_gfn_node))) else {
-            return result;
-        };
-        result.last_used = id_of(last_used);
-        if covers(&node, gfn) {
-            result.slot = result.last_used;
+        let range = setting!(slot_gfn_node) + offset_of!(SlotNode, base_gfn) as u32;
+        let Ok((base_gfn, npages)) = A::two(last_used, range, range + 8) else { return result };
+        last_used = cell.forget(last_used);
+        result.last_used = last_used;
+        if covers(base_gfn, npages, gfn) {
+            result.slot = last_used;
             result.length = Length { visited: 0, touched: 1 };
             result.walk = Walk::Done;
             return result;
         }
     }
-    let mut address = slots.root;
+    let mut address = cell.forget(slots.root);
     let mut visited = 0u16;
     // The last-used slot counts as touched once, even when the walk meets it again.
     let mut touched = u16::from(asked);
@@ -113,20 +152,19 @@ pub fn search(vcpu: u64, slots: &Slots, gfn: u64) -> Search {
             result.walk = Walk::Done;
             return result;
         }
-        let Ok(node) = read::<SlotNode>(slots.node_array(address)) else { return result };
+        let Ok(node) = Node::read(address, slots.node_idx) else { return result };
         let slot = slots.slot(address);
         visited += 1;
         if !asked || slot != last_used {
             touched += 1;
         }
-        if covers(&node, gfn) {
-            result.slot = id_of(slot);
+        if covers(node.base_gfn, node.npages, gfn) {
+            result.slot = slot;
             result.length = Length { visited, touched };
             result.walk = Walk::Done;
             return result;
         }
-        let links = slots.links(&node);
-        address = if gfn >= node.base_gfn { links.right } else { links.left };
+        address = if gfn >= node.base_gfn { node.right } else { node.left };
     }
     result.walk = Walk::Truncated;
     result

@@ -4,8 +4,8 @@
 mod iotlb;
 mod memslots;
 
-pub use iotlb::{RegionNode, RegionWalk, Request, search as search_regions};
-pub use memslots::{SlotNode, Slots, search as search_slots};
+pub use iotlb::{RegionNode, RegionWalk, Request, Table, search as search_regions};
+pub use memslots::{SlotNode, Slots, id_of, search as search_slots};
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
 use memslot_common::settings::Settings;
@@ -31,6 +31,64 @@ pub struct Unreadable;
 pub fn read<T>(address: u64) -> Result<T, Unreadable> {
     // SAFETY: the helper checks the address and fails where it cannot be read.
     unsafe { bpf_probe_read_kernel(address as *const T) }.map_err(|_| Unreadable)
+}
+
+/// How the members of a structure are read.
+pub trait Access {
+    /// A read costs a load, and no call.
+    const IS_CHEAP: bool;
+
+    /// A member of a structure, a scalar or a pointer.
+    fn member<T: Copy>(structure: u64, offset: u32) -> Result<T, Unreadable>;
+
+    /// Two members of one structure.
+    fn two(structure: u64, first: u32, second: u32) -> Result<(u64, u64), Unreadable>;
+}
+
+/// By the helper, from any address.
+pub struct Helper;
+
+impl Access for Helper {
+    const IS_CHEAP: bool = false;
+
+    #[inline(always)]
+    fn member<T: Copy>(structure: u64, offset: u32) -> Result<T, Unreadable> {
+        read(structure + u64::from(offset))
+    }
+
+    /// In one go where they are neighbours: most of a read's cost is the call.
+    #[inline(always)]
+    fn two(structure: u64, first: u32, second: u32) -> Result<(u64, u64), Unreadable> {
+        if second == first + 8 {
+            let [first, second] = read::<[u64; 2]>(structure + u64::from(first))?;
+            return Ok((first, second));
+        }
+        if first == second + 8 {
+            let [second, first] = read::<[u64; 2]>(structure + u64::from(second))?;
+            return Ok((first, second));
+        }
+        Ok((read(structure + u64::from(first))?, read(structure + u64::from(second))?))
+    }
+}
+
+/// By a load, from a pointer whose type the verifier knows: an argument of a function that is traced by fentry, and
+/// what its members point to. The kernel gives 0 where the address cannot be read. The type ends where the pointer
+/// goes through a map's memory ([`Opaque`]).
+pub struct Typed;
+
+impl Access for Typed {
+    const IS_CHEAP: bool = true;
+
+    #[inline(always)]
+    fn member<T: Copy>(structure: u64, offset: u32) -> Result<T, Unreadable> {
+        // SAFETY: the verifier lets only members of the pointer's type be read, and the load does not fault.
+        Ok(unsafe { core::ptr::read_volatile((structure + u64::from(offset)) as *const T) })
+    }
+
+    #[inline(always)]
+    fn two(structure: u64, first: u32, second: u32) -> Result<(u64, u64), Unreadable> {
+        Ok((Self::member(structure, first)?, Self::member(structure, second)?))
+    }
 }
 
 /// `struct rb_node`
@@ -90,6 +148,13 @@ impl<T: Copy> Opaque<T> {
     pub fn set(&mut self, value: T) {
         // SAFETY: the reference is to memory that is ours to write.
         unsafe { core::ptr::write_volatile(&raw mut self.0, value) }
+    }
+
+    /// The same value, of which the verifier knows no more: neither what it is nor what it points to.
+    #[inline(always)]
+    pub fn forget(&mut self, value: T) -> T {
+        self.set(value);
+        self.get()
     }
 }
 

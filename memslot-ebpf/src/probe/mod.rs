@@ -3,6 +3,7 @@
 mod page_fault;
 mod ple;
 mod regions;
+mod sched;
 mod slots;
 mod snapshot;
 mod translate;

@@ -2,10 +2,13 @@
 //! `kvm_vcpu_on_spin`, and inside that `yield_to` for each candidate.
 
 use crate::{
-    account,
-    emit::emit,
-    kernel::{Unreadable, read, setting},
-    task::{self, now},
+    account::Row,
+    flight::{self, Call},
+    frame,
+    kernel::{Access, Helper, Typed, Unreadable, read, setting},
+    measured::Measured,
+    subject,
+    task::{self, PleCall, now},
 };
 use aya_ebpf::{
     helpers::bpf_get_smp_processor_id,
@@ -13,8 +16,9 @@ use aya_ebpf::{
     programs::{FEntryContext, FExitContext, ProbeContext, RetProbeContext},
 };
 use memslot_common::{
-    account::{count, probe},
+    account::{OTHERS, count, probe},
     event::{PleExit, kind},
+    histogram,
     settings::ABSENT,
 };
 
@@ -36,82 +40,131 @@ fn window(vcpu: u64) -> Result<u32, Unreadable> {
 }
 
 #[inline(always)]
-fn enter(vcpu: u64) {
-    account::add(probe::PLE, count::ENTRY);
+fn enter<A: Access>(frame: u64, vcpu: u64) {
     let Some(task) = task::current_or_new() else {
-        account::add(probe::PLE, count::START_FULL);
+        if let Some(row) = Row::of(probe::PLE, OTHERS) {
+            row.add(count::ENTRY);
+            row.add(count::START_FULL);
+        }
         return;
     };
-    task.ple.begin(probe::PLE);
-    task.on_spin = 0;
-    task.vcpu = vcpu;
-    let event = &mut task.ple.event;
+    let kvm = task.cell.forget(super::page_fault::kvm_of::<A>(vcpu));
+    subject::meet_vm(&mut task.vm, kvm);
+    let subject = task.vm.subject;
+    let Some(row) = Row::of(probe::PLE, subject) else { return };
+    row.add(count::ENTRY);
+    let Some(call) = task.ple_exits.begin(probe::PLE, frame, subject) else { return };
+    row.add(count::BEGUN);
+    call.wanted = task.vm.wanted;
+    call.detail.on_spin = 0;
+    call.detail.vcpu = vcpu;
+    let event = &mut call.detail.event;
     event.kind = kind::PLE_EXIT;
-    // SAFETY: the helper has no arguments and no effect.
-    event.cpu = unsafe { bpf_get_smp_processor_id() };
+    if setting!(sample_every) != 0 {
+        // SAFETY: the helper has no arguments and no effect.
+        event.cpu = unsafe { bpf_get_smp_processor_id() };
+    }
     event.on_spin = u64::MAX;
     event.yields = 0;
     event.boosted = 0;
     event.declined = 0;
     event.undercommit = 0;
-    event.reserved = 0;
-    event.kvm = 0;
+    event.kvm = kvm;
+    event.subject = subject;
     event.vcpu = u32::MAX;
-    event.window_before = window(vcpu).unwrap_or(0);
-    if setting!(vcpu_kvm) != ABSENT {
-        event.kvm = read(vcpu + u64::from(setting!(vcpu_kvm))).unwrap_or(0);
-        event.vcpu = read(vcpu + u64::from(setting!(vcpu_id))).unwrap_or(u32::MAX);
+    event.window_before = 0;
+    if setting!(sample_every) != 0 {
+        event.window_before = window(vcpu).unwrap_or(0);
     }
-    let kvm = event.kvm;
-    super::slots::meet(task, kvm);
-    let start = task.ple.start_clock();
-    task.ple.event.time = start;
+    if setting!(vcpu_kvm) != ABSENT && (setting!(sample_every) != 0 || setting!(filter_vcpu) != ABSENT) {
+        event.vcpu = A::member(vcpu, setting!(vcpu_id)).unwrap_or(u32::MAX);
+    }
+    let off_cpu = task.off_cpu;
+    call.detail.event.time = call.start_clock(off_cpu);
 }
 
 #[inline(always)]
-fn leave() {
+fn leave(frame: u64) {
     let end = now();
-    account::add(probe::PLE, count::RETURN);
-    let Some(task) = task::current() else {
-        account::add(probe::PLE, count::NO_START);
+    let Some(task) = task::current() else { return flight::no_start(probe::PLE) };
+    let off_cpu = task.off_cpu;
+    let Some(call) = task.ple_exits.end(probe::PLE, frame) else { return };
+    let Some(row) = Row::of(probe::PLE, call.subject) else { return };
+    row.add(count::RETURN);
+    row.add(count::FINISHED);
+    let Some(took) = call.took(end, off_cpu) else {
+        row.add(count::CLOCK_BACK);
         return;
     };
-    let Some(latency) = task.ple.finish(probe::PLE, end) else { return };
-    task.ple.event.latency = latency;
-    if task.ple.event.on_spin == u64::MAX {
-        task.ple.event.window_after = window(task.vcpu).unwrap_or(0);
+    let wanted = wanted(call);
+    let vcpu = call.detail.vcpu;
+    let event = &mut call.detail.event;
+    event.latency = took.wall;
+    event.on_cpu = if setting!(on_cpu) == 0 { u64::MAX } else { took.on_cpu };
+    if event.on_spin == u64::MAX && setting!(sample_every) != 0 {
+        event.window_after = window(vcpu).unwrap_or(0);
     }
-    emit(probe::PLE, &task.ple.event);
+    let measured = Measured {
+        probe: probe::PLE,
+        subject: call.subject,
+        kind: outcome(event),
+        visited: histogram::NO_LENGTH,
+        took,
+        wanted,
+    };
+    measured.deliver(&row, event);
+}
+
+/// Is it one that the filters ask for?
+#[inline(always)]
+fn wanted(call: &Call<PleCall>) -> bool {
+    let vcpu = setting!(filter_vcpu);
+    call.wanted != 0 && (vcpu == ABSENT || vcpu == call.detail.event.vcpu)
+}
+
+/// The best outcome of its yields.
+#[inline(always)]
+fn outcome(event: &PleExit) -> u32 {
+    if event.boosted > 0 {
+        histogram::kind::BOOSTED
+    } else if event.declined > 0 {
+        histogram::kind::DECLINED
+    } else if event.undercommit > 0 {
+        histogram::kind::UNDERCOMMIT
+    } else {
+        histogram::kind::NO_YIELD
+    }
+}
+
+/// The PLE exit in flight.
+#[inline(always)]
+fn in_flight() -> Option<&'static mut PleCall> {
+    task::current()?.ple_exits.innermost().map(|call| &mut call.detail)
 }
 
 /// `kvm_vcpu_on_spin` is called for a hypercall too; only the call inside a PLE exit is timed.
 #[inline(always)]
 fn enter_on_spin() {
-    account::add(probe::ON_SPIN, count::ENTRY);
-    if let Some(task) = task::current()
-        && task.ple.is_active()
-    {
+    if let Some(call) = in_flight() {
         // The handler has grown the window; when it returns, the vCPU may have been scheduled out and in,
         // which shrinks it.
-        task.ple.event.window_after = window(task.vcpu).unwrap_or(0);
-        task.on_spin = now();
+        if setting!(sample_every) != 0 {
+            call.event.window_after = window(call.vcpu).unwrap_or(0);
+        }
+        call.on_spin = now();
     }
 }
 
 #[inline(always)]
 fn leave_on_spin() {
     let end = now();
-    account::add(probe::ON_SPIN, count::RETURN);
-    if let Some(task) = task::current()
-        && task.ple.is_active()
-        && task.on_spin != 0
+    if let Some(call) = in_flight()
+        && call.on_spin != 0
     {
-        if end < task.on_spin {
-            account::add(probe::ON_SPIN, count::CLOCK_BACK);
-        } else {
-            task.ple.event.on_spin = end - task.on_spin;
+        if end >= call.on_spin {
+            call.event.on_spin = end - call.on_spin;
         }
-        task.on_spin = 0;
+        call.on_spin = 0;
     }
 }
 
@@ -119,15 +172,14 @@ fn leave_on_spin() {
 /// handler too, and theirs are not counted.
 #[inline(always)]
 fn spinning() -> Option<&'static mut PleExit> {
-    let task = task::current()?;
-    if task.on_spin == 0 { None } else { Some(&mut task.ple.event) }
+    let call = in_flight()?;
+    if call.on_spin == 0 { None } else { Some(&mut call.event) }
 }
 
 /// Tried and outcome are counted apart: where a kretprobe is missed, they differ.
 #[inline(always)]
 fn enter_yield() {
     if let Some(event) = spinning() {
-        account::add(probe::YIELD, count::ENTRY);
         event.yields += 1;
     }
 }
@@ -135,7 +187,6 @@ fn enter_yield() {
 #[inline(always)]
 fn leave_yield(ret: i32) {
     let Some(event) = spinning() else { return };
-    account::add(probe::YIELD, count::RETURN);
     if ret > 0 {
         event.boosted += 1;
     } else if ret == UNDERCOMMIT {
@@ -148,25 +199,25 @@ fn leave_yield(ret: i32) {
 /// The user side attaches it to the vendor's handler.
 #[fentry(function = "pause_interception")]
 pub fn ple_entry(context: FEntryContext) -> u32 {
-    enter(context.arg(0));
+    enter::<Typed>(frame::of_trampoline(&context), context.arg(0));
     0
 }
 
 #[fexit(function = "pause_interception")]
-pub fn ple_return(_context: FExitContext) -> u32 {
-    leave();
+pub fn ple_return(context: FExitContext) -> u32 {
+    leave(frame::of_trampoline(&context));
     0
 }
 
 #[kprobe]
 pub fn ple_kprobe(context: ProbeContext) -> u32 {
-    enter(context.arg(0).unwrap_or(0));
+    enter::<Helper>(frame::at_entry(&context), context.arg(0).unwrap_or(0));
     0
 }
 
 #[kretprobe]
-pub fn ple_kretprobe(_context: RetProbeContext) -> u32 {
-    leave();
+pub fn ple_kretprobe(context: RetProbeContext) -> u32 {
+    leave(frame::at_return(&context));
     0
 }
 

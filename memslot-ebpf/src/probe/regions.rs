@@ -4,7 +4,7 @@ use crate::{
     account,
     emit::emit,
     kernel::{read, setting},
-    task::{Task, now},
+    task::now,
 };
 use aya_ebpf::{
     helpers::bpf_get_current_comm,
@@ -13,8 +13,8 @@ use aya_ebpf::{
     programs::{FEntryContext, FExitContext, ProbeContext},
 };
 use memslot_common::{
-    account::{count, probe},
-    event::{RegionChange, Table, change, kind},
+    account::{OTHERS, count, probe},
+    event::{RegionChange, Table, Translation, change, kind},
 };
 
 /// Tables whose every region was seen being added, by address of the `struct vhost_iotlb`.
@@ -24,9 +24,9 @@ static KNOWN_TABLES: LruHashMap<u64, u8> = LruHashMap::with_max_entries(16384, 0
 /// Tells the user side which device and worker use the table of the translation in flight, and whether
 /// its regions must be asked for because it is older than the probes.
 #[inline(always)]
-pub fn meet(task: &mut Task) {
-    let iotlb = task.translate.event.iotlb;
-    if iotlb == 0 || task.known_iotlb == iotlb {
+pub fn meet(known: &mut u64, call: &Translation) {
+    let iotlb = call.iotlb;
+    if iotlb == 0 || *known == iotlb {
         return;
     }
     // SAFETY: the value is a byte that is only asked for its presence.
@@ -34,18 +34,20 @@ pub fn meet(task: &mut Task) {
     let name = bpf_get_current_comm().unwrap_or_default();
     let record = Table {
         kind: kind::TABLE_SEEN,
-        worker: task.translate.event.worker,
+        worker: call.worker,
         time: now(),
-        device: task.translate.event.device,
+        device: call.device,
         iotlb,
         name0: half(&name, 0),
         name1: half(&name, 8),
-        regions: task.translate.event.regions,
+        regions: call.regions,
         older: u32::from(older),
+        subject: call.subject,
+        reserved: 0,
     };
     // Where the ring was full, the next call tries again.
-    if emit(probe::LAYOUT, &record) {
-        task.known_iotlb = iotlb;
+    if emit(probe::LAYOUT, OTHERS, &record) {
+        *known = iotlb;
         if older {
             learn(iotlb);
         }
@@ -66,13 +68,13 @@ fn half(name: &[u8; 16], from: usize) -> u64 {
 #[inline(always)]
 fn learn(iotlb: u64) {
     if KNOWN_TABLES.insert(&iotlb, &1, 0).is_err() {
-        account::add(probe::LAYOUT, count::START_FULL);
+        account::add(probe::LAYOUT, OTHERS, count::START_FULL);
     }
 }
 
 #[inline(always)]
 fn changed(change: u32, iotlb: u64, start: u64, last: u64, hva: u64, perm: u32) {
-    account::add(probe::LAYOUT, count::ENTRY);
+    account::add(probe::LAYOUT, OTHERS, count::ENTRY);
     let record = RegionChange {
         kind: kind::REGION_CHANGE,
         change,
@@ -84,7 +86,7 @@ fn changed(change: u32, iotlb: u64, start: u64, last: u64, hva: u64, perm: u32) 
         perm: perm as u8,
         ..RegionChange::default()
     };
-    emit(probe::LAYOUT, &record);
+    emit(probe::LAYOUT, OTHERS, &record);
 }
 
 /// The first region of a table that is not known is not proof of a new table, but `nmaps` is.

@@ -6,7 +6,8 @@
 use super::slots;
 use crate::{
     emit::emit,
-    kernel::{Opaque, RbNode, RegionNode, SlotNode, Slots, Unreadable, read, setting},
+    kernel::{Helper, Opaque, RbNode, RegionNode, SlotNode, Slots, Unreadable, read, setting},
+    subject,
     task::now,
 };
 use aya_ebpf::{
@@ -15,7 +16,7 @@ use aya_ebpf::{
     programs::RawTracePointContext,
 };
 use memslot_common::{
-    account::probe,
+    account::{OTHERS, probe},
     event::{RegionChange, SlotChange, change, kind},
     settings::{self, snapshot},
 };
@@ -91,10 +92,10 @@ impl Cursor {
 }
 
 #[inline(always)]
-fn walk_slots(cursor: &mut Cursor, kvm: u64, as_id: u64) -> Result<bool, Unreadable> {
-    let set = Slots::of(kvm, as_id)?;
+fn walk_slots(cursor: &mut Cursor, kvm: u64, as_id: u32) -> Result<bool, Unreadable> {
+    let set = Slots::of::<Helper>(kvm, as_id)?;
     // In an update the set in force is the new one already, under the old one's generation.
-    if setting!(walk_slots) == 0 || set.generation & UPDATE_IN_PROGRESS != 0 || !slots::is_known(kvm) {
+    if setting!(walk_slots) == 0 || set.generation & UPDATE_IN_PROGRESS != 0 || !subject::is_known(kvm) {
         return Err(Unreadable);
     }
     cursor.begin_or_go_on(set.root, set.generation)?;
@@ -104,8 +105,8 @@ fn walk_slots(cursor: &mut Cursor, kvm: u64, as_id: u64) -> Result<bool, Unreada
         let address = cursor.node.get();
         if address == 0 {
             // Over; and worth something if the set is still in force.
-            let now = Slots::of(kvm, as_id)?;
-            return if now.generation == set.generation && slots::is_known(kvm) {
+            let now = Slots::of::<Helper>(kvm, as_id)?;
+            return if now.generation == set.generation && subject::is_known(kvm) {
                 Ok(true)
             } else {
                 Err(Unreadable)
@@ -125,7 +126,7 @@ fn walk_slots(cursor: &mut Cursor, kvm: u64, as_id: u64) -> Result<bool, Unreada
                 ..SlotChange::ZERO
             };
             slots::fill(set.slot(address), &mut record)?;
-            emit(probe::LAYOUT, &record);
+            emit(probe::LAYOUT, OTHERS, &record);
         }
         cursor.step(&links);
     }
@@ -164,7 +165,7 @@ fn walk_regions(cursor: &mut Cursor, iotlb: u64) -> Result<bool, Unreadable> {
                 black: u8::from(node.rb.is_black()),
                 reserved: 0,
             };
-            emit(probe::LAYOUT, &record);
+            emit(probe::LAYOUT, OTHERS, &record);
         }
         cursor.step(&node.rb);
     }
@@ -187,7 +188,7 @@ fn run(walk: impl FnOnce(&mut Cursor) -> Result<bool, Unreadable>) -> i32 {
 /// Arguments: address of the `struct kvm`, address space.
 #[raw_tracepoint]
 pub fn snapshot_slots(context: RawTracePointContext) -> i32 {
-    run(|cursor| walk_slots(cursor, context.arg(0), context.arg::<u64>(1) & 1))
+    run(|cursor| walk_slots(cursor, context.arg(0), context.arg::<u32>(1) & 1))
 }
 
 /// Argument: address of the `struct vhost_iotlb`.

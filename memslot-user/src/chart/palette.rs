@@ -80,7 +80,7 @@ pub(crate) fn group(group: Group) -> RGBColor {
         Group::MmioCached | Group::Undercommit => PURPLE,
         Group::Boosted | Group::Iotlb => GREEN,
         Group::Failed => VERMILLION,
-        Group::Unfollowed | Group::Shadow | Group::NoYield => GREY,
+        Group::NotFollowed | Group::Unfollowed | Group::Shadow | Group::NoYield => GREY,
     }
 }
 

@@ -3,9 +3,8 @@
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use memslot::digest::Digest;
-use memslot::model::Probe;
 use memslot::ple::{self, window::Parameters};
-use memslot::recording::Recording;
+use memslot::recording::{Meta, Recording};
 use memslot::replay::clock::{self, EngineTimes};
 use memslot::replay::{self, Options, ProbeReplay, Progress};
 use std::collections::BTreeMap;
@@ -39,6 +38,16 @@ impl Source {
         distinguish(&mut digests, &self.recordings);
         by_number(&mut digests);
         Ok(digests)
+    }
+
+    /// The recordings themselves, with their labels.
+    pub(crate) fn open(&self) -> anyhow::Result<Vec<(String, Recording)>> {
+        let open = |dir: &PathBuf| {
+            let recording = Recording::open(dir)?;
+            let label = recording.meta().label.clone().unwrap_or_else(|| name(dir));
+            Ok((label, recording))
+        };
+        self.recordings.iter().map(open).collect()
     }
 
     fn load_one(&self, dir: &Path, bar: &ProgressBar) -> anyhow::Result<Digest> {
@@ -126,13 +135,12 @@ fn by_number(digests: &mut [Digest]) {
 
 /// Nothing was lost, cut off or answered wrongly.
 pub(crate) fn sound(digests: &[Digest]) -> bool {
-    digests.iter().all(|digest| {
-        let lost = Probe::ALL
-            .into_iter()
-            .filter_map(|probe| digest.probe_meta(probe))
-            .any(|meta| meta.account.lost() > 0);
-        digest.meta.complete && !lost && digest.replays.iter().all(ProbeReplay::sound)
-    })
+    digests.iter().all(|digest| is_whole(&digest.meta) && digest.replays.iter().all(ProbeReplay::sound))
+}
+
+/// The recording ended in order, and its figures rest on every call.
+pub(crate) fn is_whole(meta: &Meta) -> bool {
+    meta.complete && meta.probes.values().all(|probe| probe.is_whole(meta.max_lost))
 }
 
 /// A bar on standard error, if that is a terminal.
@@ -167,7 +175,6 @@ pub(crate) fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memslot::recording::Meta;
 
     fn labelled(labels: &[&str]) -> Vec<Digest> {
         labels.iter().map(|label| Digest::new((*label).into(), Meta::default())).collect()

@@ -5,12 +5,19 @@ use anyhow::Context;
 use memslot::{
     model::Probe,
     probe::{FunctionReport, Options, Preference, Probes, Status, Verdict},
+    recording::AttachKind,
 };
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt::Write as _, process::ExitCode};
 
 /// Bytes of the ring while nothing is read from it: the smallest that every kernel takes.
 const SMALL_RING: u32 = 1 << 16;
+
+/// What to know of fentry where tasks are preempted.
+const PREEMPTIBLE: &str = "
+This kernel is preemptible: it skips an fentry program while another task is inside the same one on that CPU. A
+recording counts such calls as lost; with `--attach kprobe` there are none.
+";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -34,21 +41,20 @@ pub(crate) struct Args {
 struct Report {
     schema: u32,
     kernel: String,
+    /// It may take a CPU from a task inside a probe's program; null where it does not say.
+    preemptible: Option<bool>,
     probes: BTreeMap<Probe, Verdict>,
     functions: Vec<FunctionReport>,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let options = Options {
-            probes: Probe::ALL.into_iter().collect(),
-            preference: self.attach,
-            ring_bytes: SMALL_RING,
-        };
+        let options = Options { preference: self.attach, ring_bytes: SMALL_RING, ..Options::default() };
         let probes = Probes::attach(&options).context("nothing can be probed on this host")?;
         let report = Report {
             schema: 1,
             kernel: memslot::probe::kernel_release(),
+            preemptible: memslot::probe::is_preemptible(),
             probes: Probe::ALL.into_iter().map(|probe| (probe, probes.verdict(probe))).collect(),
             functions: probes.functions.clone(),
         };
@@ -75,12 +81,16 @@ fn text(report: &Report) -> String {
             let _ = writeln!(text, "    {}", note.replace('\n', "\n      "));
         }
     }
+    let by_fentry = |verdict: &Verdict| verdict.attached.iter().any(|at| at.kind == AttachKind::Fentry);
+    if report.preemptible == Some(true) && report.probes.values().any(by_fentry) {
+        text += PREEMPTIBLE;
+    }
     text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Report, text};
+    use super::{PREEMPTIBLE, Report, text};
     use memslot::{
         model::Probe,
         probe::{Status, Verdict},
@@ -89,18 +99,29 @@ mod tests {
 
     #[test]
     fn notes_stand_under_their_probe() {
-        let attached = vec![Attached { function: "f".into(), kind: AttachKind::Kprobe }];
-        let degraded = Verdict { status: Status::Degraded, attached, notes: vec!["g: inlined\nlog".into()] };
+        let attached = |kind| vec![Attached { function: "f".into(), kind }];
+        let degraded = Verdict {
+            status: Status::Degraded,
+            attached: attached(AttachKind::Kprobe),
+            notes: vec!["g: inlined\nlog".into()],
+        };
         let missing =
             Verdict { status: Status::Missing, attached: Vec::new(), notes: vec!["h: not loaded".into()] };
-        let report = Report {
+        let mut report = Report {
             schema: 1,
             kernel: "6.1".into(),
+            preemptible: Some(true),
             probes: [(Probe::Ple, degraded), (Probe::Translate, missing)].into(),
             functions: Vec::new(),
         };
         let expected = "Linux 6.1\n\nple         degraded   by kprobe\n    g: inlined\n      log\ntranslate   missing\n    \
                         h: not loaded\n";
         assert_eq!(text(&report), expected);
+        let fentry =
+            Verdict { status: Status::Available, attached: attached(AttachKind::Fentry), notes: Vec::new() };
+        report.probes.insert(Probe::PageFault, fentry);
+        assert!(text(&report).ends_with(PREEMPTIBLE));
+        report.preemptible = None;
+        assert!(!text(&report).contains("preemptible"));
     }
 }

@@ -3,6 +3,7 @@
 use super::digests::{self, Source};
 use super::output;
 use anyhow::Context;
+use memslot::report::by::{self, By};
 use memslot::report::summary::Summary;
 use memslot::report::tables;
 use std::path::PathBuf;
@@ -15,6 +16,9 @@ pub(crate) struct Args {
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
+    /// Print latencies by this instead; where events are incomplete, vm and class come from the histograms
+    #[arg(long, value_name = "WHAT", conflicts_with = "json")]
+    by: Option<By>,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -25,6 +29,16 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(by) = self.by {
+            let recordings = self.source.open()?;
+            let text = by::text(&recordings, by).context("the recordings cannot be read")?;
+            match &self.out {
+                Some(path) => digests::write_file(path, &text)?,
+                None => output::print(&text)?,
+            }
+            let whole = recordings.iter().all(|(_, recording)| digests::is_whole(recording.meta()));
+            return Ok(ExitCode::from(u8::from(!whole)));
+        }
         let digests = self.source.load()?;
         let text = if self.json {
             Summary::new(&self.mode, &digests, Vec::new())

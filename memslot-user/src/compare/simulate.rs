@@ -91,6 +91,7 @@ pub(crate) fn run(world: World, seed: u64, pooled: &mut Pooled) -> Run {
         builder.add_fault(&Fault {
             time,
             latency,
+            on_cpu: None,
             cpu: 0,
             vm: VmId(0),
             vcpu: 0,

@@ -1,6 +1,6 @@
 //! Kinds of calls whose latency is told apart.
 
-use crate::model::{Class, Fault, PleExit, Probe, Translation};
+use crate::model::{CallKind, Class, Fault, PleExit, Probe, Translation};
 
 /// A kind of call, by what the kernel had to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,6 +17,8 @@ pub enum Group {
     MmioCached,
     /// Shadow or nested paging.
     Shadow,
+    /// Fault whose search was not to be followed.
+    NotFollowed,
     /// PLE exit that boosted another vCPU.
     Boosted,
     /// PLE exit whose yields the scheduler declined.
@@ -73,6 +75,27 @@ impl Group {
         }
     }
 
+    /// That of the calls in a histogram.
+    #[must_use]
+    pub fn of_histogram(kind: CallKind, visited: Option<u32>) -> Self {
+        match kind {
+            CallKind::Ram if visited == Some(0) => Self::LastUsed,
+            CallKind::Ram if visited.is_none() => Self::Unfollowed,
+            CallKind::Ram => Self::Searched,
+            CallKind::NoSlot => Self::NoSlot,
+            CallKind::MmioCached => Self::MmioCached,
+            CallKind::Shadow => Self::Shadow,
+            CallKind::NotFollowed => Self::NotFollowed,
+            CallKind::Boosted => Self::Boosted,
+            CallKind::Declined => Self::Declined,
+            CallKind::Undercommit => Self::Undercommit,
+            CallKind::NoYield => Self::NoYield,
+            CallKind::MemoryTable => Self::MemoryTable,
+            CallKind::Iotlb => Self::Iotlb,
+            CallKind::Failed => Self::Failed,
+        }
+    }
+
     /// The probe whose calls it tells apart.
     #[must_use]
     pub fn probe(self) -> Probe {
@@ -82,7 +105,8 @@ impl Group {
             | Self::Unfollowed
             | Self::NoSlot
             | Self::MmioCached
-            | Self::Shadow => Probe::PageFault,
+            | Self::Shadow
+            | Self::NotFollowed => Probe::PageFault,
             Self::Boosted | Self::Declined | Self::Undercommit | Self::NoYield => Probe::Ple,
             Self::MemoryTable | Self::Iotlb | Self::Failed => Probe::Translate,
         }
@@ -98,6 +122,7 @@ impl Group {
             Self::NoSlot => "No slot (MMIO or gap)",
             Self::MmioCached => "MMIO, cached: no search",
             Self::Shadow => "Shadow or nested paging",
+            Self::NotFollowed => "Search left out",
             Self::Boosted => "Boosted another vCPU",
             Self::Declined => "Yield declined",
             Self::Undercommit => "Undercommitted",
@@ -118,6 +143,7 @@ impl Group {
             Self::NoSlot => "no_slot",
             Self::MmioCached => "mmio_cached",
             Self::Shadow => "shadow",
+            Self::NotFollowed => "not_followed",
             Self::Boosted => "boosted",
             Self::Declined => "declined",
             Self::Undercommit => "undercommit",

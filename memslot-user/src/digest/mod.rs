@@ -1,10 +1,12 @@
 //! What one streamed pass over a recording leaves behind: the figures that charts, tables and
 //! `summary.json` share. Its size does not depend on the number of events.
 
+mod counted;
 mod group;
 mod read;
 mod windows;
 
+pub(crate) use counted::add_bucket;
 pub use group::Group;
 pub use windows::{Span, Windows};
 
@@ -16,9 +18,38 @@ use crate::replay::{Lengths, ProbeReplay};
 use crate::stats::Sample;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Where a probe's latencies and search lengths come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// Its events: every call is there.
+    #[default]
+    Events,
+    /// The kernel's histograms, because events were lost or not asked for.
+    Histogram,
+}
+
+impl Source {
+    /// The name in JSON and tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
 /// The figures of one probe.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeDigest {
+    /// Events read.
+    pub events: u64,
+    /// Calls that the kernel's histograms hold.
+    pub counted: u64,
+    /// Where the latencies and lengths below come from.
+    pub source: Source,
+    /// Time on a CPU of every call, ns; empty where that is not known.
+    pub on_cpu: Sample,
     /// Latency of every call, ns.
     pub latency: Sample,
     /// The same by what kind of call it was.
@@ -34,13 +65,23 @@ pub struct ProbeDigest {
 }
 
 impl ProbeDigest {
-    fn add(&mut self, group: Group, latency: u64) {
+    fn add(&mut self, group: Group, latency: u64, on_cpu: Option<u64>) {
+        self.events += 1;
+        if let Some(on_cpu) = on_cpu {
+            self.on_cpu.add(on_cpu);
+        }
         self.latency.add(latency);
         self.by_group.entry(group).or_default().add(latency);
     }
 
     /// Takes the figures of another recording of the same probe.
     pub fn merge(&mut self, other: &Self) {
+        self.events += other.events;
+        self.counted += other.counted;
+        self.on_cpu.merge(&other.on_cpu);
+        if other.source == Source::Histogram {
+            self.source = Source::Histogram;
+        }
         self.latency.merge(&other.latency);
         for (group, sample) in &other.by_group {
             self.by_group.entry(*group).or_default().merge(sample);
@@ -123,7 +164,7 @@ impl Digest {
 
     /// Takes one fault.
     pub fn add_fault(&mut self, fault: &Fault) {
-        self.faults.add(Group::of_fault(fault), fault.latency);
+        self.faults.add(Group::of_fault(fault), fault.latency, fault.on_cpu);
         if !fault.class.searches() {
             return;
         }
@@ -139,7 +180,7 @@ impl Digest {
 
     /// Takes one PLE exit.
     pub fn add_ple_exit(&mut self, exit: &PleExit) {
-        self.ple.add(Group::of_ple_exit(exit), exit.latency);
+        self.ple.add(Group::of_ple_exit(exit), exit.latency, exit.on_cpu);
         self.yields.tried += u64::from(exit.yields);
         self.yields.boosted += u64::from(exit.boosted);
         self.yields.declined += u64::from(exit.declined);
@@ -159,7 +200,7 @@ impl Digest {
 
     /// Takes one translation.
     pub fn add_translation(&mut self, translation: &Translation) {
-        self.translations.add(Group::of_translation(translation), translation.latency);
+        self.translations.add(Group::of_translation(translation), translation.latency, translation.on_cpu);
         self.regions = self.regions.max(Some(u64::from(translation.regions)));
         match translation.length {
             Some(length) => {

@@ -1,7 +1,8 @@
 //! From a recording to its digest, in one pass over each table.
 
 use super::Digest;
-use crate::model::{Fault, PleExit, SlotChange, Translation};
+use super::counted::Counted;
+use crate::model::{Bucket, Fault, PleExit, Probe, SlotChange, Translation};
 use crate::recording::{Error, Recording, Rows, Stored};
 
 /// Rows between two reports of progress.
@@ -21,6 +22,11 @@ impl Digest {
         reading.each(recording.faults()?, |fault: &Fault| digest.add_fault(fault))?;
         reading.each(recording.ple_exits()?, |exit: &PleExit| digest.add_ple_exit(exit))?;
         reading.each(recording.translations()?, |call: &Translation| digest.add_translation(call))?;
+        let mut counted = Counted::default();
+        reading.each(recording.histograms()?, |bucket: &Bucket| counted.add(bucket))?;
+        counted.complete(Probe::PageFault, &mut digest.faults);
+        counted.complete(Probe::Ple, &mut digest.ple);
+        counted.complete(Probe::Translate, &mut digest.translations);
         if reading.cut_off {
             digest.meta.complete = false;
         }

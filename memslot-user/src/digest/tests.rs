@@ -7,6 +7,7 @@ fn fault(class: Class, visited: Option<u32>, latency: u64) -> Fault {
     Fault {
         time: 0,
         latency,
+        on_cpu: None,
         cpu: 0,
         vm: VmId(0),
         vcpu: 0,
@@ -63,6 +64,7 @@ fn ple_exits_count_by_their_best_outcome() {
     let exit = |boosted, declined, undercommit| PleExit {
         time: 100,
         latency: 5,
+        on_cpu: None,
         on_spin: None,
         cpu: 0,
         vm: VmId(0),
@@ -89,6 +91,7 @@ fn translations_carry_the_number_of_regions() {
     let translation = |ret, is_iotlb, regions| Translation {
         time: 0,
         latency: 800,
+        on_cpu: None,
         cpu: 0,
         device: DeviceId(0),
         table: TableId(0),

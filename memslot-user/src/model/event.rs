@@ -51,8 +51,11 @@ impl Probe {
 }
 
 /// Where a fault's slot search stood, by the kernel's own rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
 #[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
 pub enum Class {
     /// A slot covers the guest frame.
     Ram,
@@ -67,6 +70,12 @@ pub enum Class {
 impl Class {
     /// All of them, in the order of their codes in the records.
     pub const ALL: [Self; 4] = [Self::Ram, Self::NoSlot, Self::MmioCached, Self::Shadow];
+
+    /// The code in the records.
+    #[must_use]
+    pub fn code(self) -> u32 {
+        self as u32
+    }
 
     /// The name in JSON, tables and on the command line.
     #[must_use]
@@ -104,6 +113,8 @@ pub struct Fault {
     pub time: u64,
     /// Wall time inside, ns.
     pub latency: u64,
+    /// Of which on a CPU, ns, where that is known.
+    pub on_cpu: Option<u64>,
     /// CPU at entry.
     pub cpu: u32,
     /// The VM.
@@ -144,6 +155,8 @@ pub struct PleExit {
     pub time: u64,
     /// Wall time inside the handler, ns.
     pub latency: u64,
+    /// Of which on a CPU, ns, where that is known.
+    pub on_cpu: Option<u64>,
     /// Of which inside `kvm_vcpu_on_spin`, ns, if that was seen.
     pub on_spin: Option<u64>,
     /// CPU at entry.
@@ -171,6 +184,8 @@ pub struct Translation {
     pub time: u64,
     /// Wall time inside, ns.
     pub latency: u64,
+    /// Of which on a CPU, ns, where that is known.
+    pub on_cpu: Option<u64>,
     /// CPU at entry.
     pub cpu: u32,
     /// The vhost device.

@@ -100,6 +100,7 @@ mod tests {
             gauge.add(&PleExit {
                 time,
                 latency: 1000,
+                on_cpu: None,
                 on_spin: None,
                 cpu: 0,
                 vm: VmId(0),

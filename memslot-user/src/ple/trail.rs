@@ -118,6 +118,7 @@ mod tests {
         PleExit {
             time: 0,
             latency: 1,
+            on_cpu: None,
             on_spin: None,
             cpu: 0,
             vm: VmId(0),

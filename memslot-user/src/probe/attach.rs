@@ -4,10 +4,13 @@
 //! and vhost are modules everywhere, so fentry programs are relocated with aya-obj and loaded here.
 
 use super::{
+    filter::Filter,
+    histogram,
     kernel_types::{Gaps, KernelTypesError},
     object, refusal,
     report::{FunctionReport, Verdict},
-    snapshot, sys,
+    sched::Sched,
+    snapshot, subjects, sys,
     target::{Pair, Purpose, TARGETS, Target},
     this_kernel::{Found, Kernel, find},
 };
@@ -17,6 +20,7 @@ use aya::{
     programs::{KProbe, kprobe::KProbeLink},
 };
 use aya_obj::Object;
+use memslot_common::settings::Settings;
 use std::{
     collections::{BTreeMap, BTreeSet},
     error::Error,
@@ -37,6 +41,9 @@ pub enum AttachError {
     /// `/proc/kallsyms` is not to be had.
     #[error("cannot read /proc/kallsyms ({0}); mount /proc")]
     Symbols(io::Error),
+    /// The number of CPUs is not to be had.
+    #[error("cannot read the number of CPUs ({0}); mount /sys")]
+    Cpus(io::Error),
     /// This build carries no probes.
     #[error("this memslot was built without its probes; build it with `cargo xtask build`")]
     NoObject,
@@ -66,6 +73,50 @@ pub struct Options {
     pub preference: Preference,
     /// Bytes of the ring buffer: a power of two and a multiple of the page size.
     pub ring_bytes: u32,
+    /// Elements of the histogram map of each CPU, a power of two; `None` = as many as fit the CPUs.
+    pub histogram_elements: Option<u32>,
+    /// One call in so many becomes an event: 1 = every one, 0 = none.
+    pub sample_every: u32,
+    /// Follow the searches.
+    pub follow: bool,
+    /// Only these calls.
+    pub filter: Filter,
+}
+
+impl Default for Options {
+    /// Every event of every probe.
+    fn default() -> Self {
+        Self {
+            probes: Probe::ALL.into(),
+            preference: Preference::Auto,
+            ring_bytes: 1 << 24,
+            histogram_elements: None,
+            sample_every: 1,
+            follow: true,
+            filter: Filter::default(),
+        }
+    }
+}
+
+impl Options {
+    /// Elements of the histogram map.
+    fn elements(&self) -> Result<u32, AttachError> {
+        let Some(elements) = self.histogram_elements else {
+            let cpus = aya::util::nr_cpus().map_err(|(_, error)| AttachError::Cpus(error))?;
+            return Ok(histogram::elements(cpus));
+        };
+        Ok(elements)
+    }
+
+    /// What the probes are told besides the places of members.
+    fn settings(&self, settings: &mut Settings, elements: u32) {
+        settings.sample_every = self.sample_every;
+        settings.histogram_mask = elements - 1;
+        settings.follow = u32::from(self.follow);
+        // Where it cannot be attached, all time is taken to be on a CPU, and the user side knows.
+        settings.on_cpu = 1;
+        self.filter.settings(settings);
+    }
 }
 
 /// A loaded tracing program. Fields drop in order: the link first.
@@ -96,6 +147,9 @@ pub struct Probes {
     pub gaps: Gaps,
     /// Address spaces of a VM.
     pub(super) address_spaces: u16,
+    /// Elements of the histogram map.
+    pub(super) histogram_elements: u32,
+    sched: Sched,
 }
 
 /// The first I/O error in a chain of causes.
@@ -110,7 +164,7 @@ fn io_cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     None
 }
 
-fn explain(error: &(dyn Error + 'static)) -> String {
+pub(super) fn explain(error: &(dyn Error + 'static)) -> String {
     io_cause(error).map_or_else(|| error.to_string(), refusal::explain)
 }
 
@@ -123,16 +177,20 @@ impl Probes {
     pub fn attach(options: &Options) -> Result<Self, AttachError> {
         let bytes = object::bytes().ok_or(AttachError::NoObject)?;
         let mut kernel = Kernel::of_this_host()?;
-        let (settings, gaps) = kernel.settings();
+        let (mut settings, gaps) = kernel.settings();
         let address_spaces = kernel.address_spaces;
+        let histogram_elements = options.elements()?;
+        options.settings(&mut settings, histogram_elements);
         let settings = settings.to_bytes();
         let mut ebpf = EbpfLoader::new()
             .allow_unsupported_maps()
             .override_global("SETTINGS", settings.as_slice(), true)
             .map_max_entries("EVENTS", options.ring_bytes)
+            .map_max_entries("HISTOGRAM", histogram_elements)
             .load(bytes)
             .map_err(|error| AttachError::Refused(explain(&error)))?;
         snapshot::load(&mut ebpf).map_err(|error| AttachError::Refused(explain(&error)))?;
+        subjects::fill(&mut ebpf, &options.filter).map_err(|error| AttachError::Refused(explain(&error)))?;
         let relocated = object::relocated(bytes, &ebpf)?;
         let mut attacher = Attacher {
             options,
@@ -157,13 +215,26 @@ impl Probes {
         if let (true, Some(reason)) = (tracers.is_empty() && kprobes.is_empty(), refused) {
             return Err(AttachError::Refused(reason));
         }
-        Ok(Self { tracers, kprobes, ebpf, functions, gaps, address_spaces })
+        let sched = Sched::attach(&mut ebpf);
+        Ok(Self { tracers, kprobes, ebpf, functions, gaps, address_spaces, histogram_elements, sched })
     }
 
     /// What became of a probe: of its own functions and of those that report its layouts.
     #[must_use]
     pub fn verdict(&self, probe: Probe) -> Verdict {
         Verdict::new(probe, &self.functions, &self.gaps)
+    }
+
+    /// Why the time that calls spent on a CPU is not known, or the ends of tasks go unseen.
+    #[must_use]
+    pub fn scheduler_notes(&self) -> &[String] {
+        &self.sched.notes
+    }
+
+    /// Is the time that calls spent on a CPU known?
+    #[must_use]
+    pub fn knows_on_cpu(&self) -> bool {
+        self.sched.on_cpu
     }
 
     /// Detaches every probe; the counters stay. A call that is under way sees no return any more.
@@ -176,6 +247,7 @@ impl Probes {
                 kprobe.link = None;
             }
         }
+        self.sched.detach();
     }
 
     /// The maps.
@@ -188,22 +260,41 @@ impl Probes {
         &mut self.ebpf
     }
 
-    /// Entries that the kernel skipped, by measured probe: a program that runs already on a CPU is not
-    /// run again there. A return that was skipped shows as one that never came.
+    /// Runs of a probe's programs that the kernel skipped: one of them was running on that CPU already, or it
+    /// had no memory to see a return.
     #[must_use]
-    pub fn missed(&self, probe: Probe) -> u64 {
+    pub fn missed(&self, probe: Probe) -> Missed {
         let purpose = Purpose::Measure(probe);
-        let entry = |tracer: &&Tracer| tracer.essential && !tracer.at_return && tracer.purpose == purpose;
-        let tracers = self.tracers.iter().filter(entry);
-        let entry =
-            |kprobe: &&KprobeHandle| kprobe.essential && !kprobe.at_return && kprobe.purpose == purpose;
-        let kprobes = self.kprobes.iter().filter(entry);
         let of = |fd: BorrowedFd<'_>| sys::recursion_misses(fd).unwrap_or(0);
-        tracers.map(|tracer| of(tracer.program.as_fd())).sum::<u64>()
-            + kprobes
-                .filter_map(|kprobe| self.ebpf.program(kprobe.program)?.fd().ok())
-                .map(|fd| of(fd.as_fd()))
-                .sum::<u64>()
+        let mut missed = Missed::default();
+        for tracer in self.tracers.iter().filter(|tracer| tracer.essential && tracer.purpose == purpose) {
+            missed.add(tracer.at_return, of(tracer.program.as_fd()));
+        }
+        // A program that serves several clones counts for all of them.
+        let mut counted = BTreeSet::new();
+        for kprobe in self.kprobes.iter().filter(|kprobe| kprobe.essential && kprobe.purpose == purpose) {
+            if counted.insert(kprobe.program)
+                && let Some(Ok(fd)) = self.ebpf.program(kprobe.program).map(|program| program.fd())
+            {
+                missed.add(kprobe.at_return, of(fd.as_fd()));
+            }
+        }
+        missed
+    }
+}
+
+/// Runs that the kernel skipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missed {
+    /// Of programs at entry: calls that nobody counted.
+    pub entries: u64,
+    /// Of programs at return: calls whose start stays on record.
+    pub returns: u64,
+}
+
+impl Missed {
+    fn add(&mut self, at_return: bool, count: u64) {
+        *(if at_return { &mut self.returns } else { &mut self.entries }) += count;
     }
 }
 

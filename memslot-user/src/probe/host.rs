@@ -13,6 +13,27 @@ pub fn kernel_release() -> String {
     line("/proc/sys/kernel/osrelease")
 }
 
+/// Can the kernel take a CPU from a task in the midst of a system call? `None` where it does not say: debugfs is not
+/// mounted, or closed by lockdown.
+#[must_use]
+pub fn is_preemptible() -> Option<bool> {
+    let version = line("/proc/sys/kernel/version");
+    if version.split(' ').any(|word| matches!(word, "PREEMPT" | "PREEMPT_RT" | "PREEMPT_LAZY")) {
+        return Some(true);
+    }
+    if !version.contains("PREEMPT_DYNAMIC") {
+        return Some(false);
+    }
+    preempts(&line("/sys/kernel/debug/sched/preempt"))
+}
+
+/// What `/sys/kernel/debug/sched/preempt` says, with the mode in force in parentheses: `none voluntary (full) lazy`.
+fn preempts(modes: &str) -> Option<bool> {
+    let (_, rest) = modes.split_once('(')?;
+    let (mode, _) = rest.split_once(')')?;
+    Some(matches!(mode, "full" | "lazy"))
+}
+
 /// The machine as `/proc` and `/sys` describe it.
 #[must_use]
 pub fn host() -> Host {
@@ -71,4 +92,17 @@ fn nanoseconds(clock: libc::clockid_t) -> u64 {
 #[must_use]
 pub fn clock() -> Clock {
     Clock { monotonic: nanoseconds(libc::CLOCK_MONOTONIC), realtime: nanoseconds(libc::CLOCK_REALTIME) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::preempts;
+
+    #[test]
+    fn the_preemption_in_force_is_the_one_in_parentheses() {
+        assert_eq!(preempts("full (lazy)"), Some(true));
+        assert_eq!(preempts("none voluntary (full)"), Some(true));
+        assert_eq!(preempts("none (voluntary) full"), Some(false));
+        assert_eq!(preempts(""), None);
+    }
 }

@@ -6,12 +6,15 @@
 use super::{decode::Record, vm_name};
 use crate::{
     model::{
-        Class, DeviceId, Fault, Gfn, Gpa, Memslot, PleExit, Region, RegionChange, RegionChangeKind,
+        Class, DeviceId, Fault, Gfn, Gpa, Memslot, PleExit, Probe, Region, RegionChange, RegionChangeKind,
         SearchLength, SlotChange, SlotChangeKind, TableId, Translation, VmId,
     },
     recording::{DeviceMeta, TableMeta, VmMeta},
 };
-use memslot_common::event::{self as raw, UNKNOWN_LENGTH, change, kind};
+use memslot_common::{
+    account::OTHERS,
+    event::{self as raw, UNKNOWN_LENGTH, change, kind},
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a record means.
@@ -92,10 +95,23 @@ pub struct Resolver {
     next_table: u32,
     slot_snapshots: HashMap<(u64, u16), Pending<SlotChange>>,
     region_snapshots: HashMap<u64, Pending<RegionChange>>,
+    /// VMs and devices by the number that counters and histograms know them by.
+    subjects: HashMap<u32, Subject>,
+}
+
+/// What a number in counters and histograms stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Vm(VmId),
+    Device(DeviceId),
 }
 
 fn number(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+fn on_cpu(time: u64) -> Option<u64> {
+    (time != u64::MAX).then_some(time)
 }
 
 fn length(visited: u16, touched: u16) -> Option<SearchLength> {
@@ -155,17 +171,60 @@ impl Resolver {
         pending.whole()
     }
 
-    fn vm_id(&mut self, kvm: u64) -> VmId {
+    /// The VM or device that a number in a probe's counters stands for; neither where it is none of ours.
+    pub fn of_subject(&mut self, probe: Probe, subject: u32) -> (Option<VmId>, Option<DeviceId>) {
+        if subject == OTHERS {
+            return (None, None);
+        }
+        let known = self.subjects.get(&subject).copied();
+        match known.unwrap_or_else(|| {
+            // Its own record is still in the ring, or was lost.
+            if probe == Probe::Translate {
+                Subject::Device(self.new_device(subject))
+            } else {
+                Subject::Vm(self.add_vm(subject, 0, true))
+            }
+        }) {
+            Subject::Vm(vm) => (Some(vm), None),
+            Subject::Device(device) => (None, Some(device)),
+        }
+    }
+
+    /// Has the VM been destroyed?
+    #[must_use]
+    pub fn is_gone(&self, vm: VmId) -> bool {
+        self.vm_list.get(vm.0 as usize).is_some_and(|vm| vm.gone.is_some())
+    }
+
+    fn vm_id(&mut self, kvm: u64, subject: u32) -> VmId {
         if let Some(&vm) = self.vms.get(&kvm) {
             return vm;
         }
         // Its own record was lost: it is known by number alone.
-        self.new_vm(kvm, 0, true)
+        self.new_vm(kvm, subject, 0, true)
     }
 
-    fn new_vm(&mut self, kvm: u64, pid: u32, older: bool) -> VmId {
-        let vm = VmId(number(self.vm_list.len()));
+    fn new_vm(&mut self, kvm: u64, subject: u32, pid: u32, older: bool) -> VmId {
+        let vm = match self.subjects.get(&subject) {
+            // A counter was read before this.
+            Some(&Subject::Vm(vm)) => {
+                self.name_vm(vm, pid);
+                vm
+            }
+            _ => self.add_vm(subject, pid, older),
+        };
+        if let Some(meta) = self.vm_list.get_mut(vm.0 as usize) {
+            meta.older = older;
+        }
         self.vms.insert(kvm, vm);
+        vm
+    }
+
+    fn add_vm(&mut self, subject: u32, pid: u32, older: bool) -> VmId {
+        let vm = VmId(number(self.vm_list.len()));
+        if subject != OTHERS {
+            self.subjects.insert(subject, Subject::Vm(vm));
+        }
         self.vm_list.push(VmMeta { vm, pid: 0, name: String::new(), older, gone: None });
         self.name_vm(vm, pid);
         vm
@@ -179,12 +238,23 @@ impl Resolver {
         }
     }
 
-    fn device_id(&mut self, device: u64) -> DeviceId {
+    fn device_id(&mut self, device: u64, subject: u32) -> DeviceId {
         if let Some(&id) = self.devices.get(&device) {
             return id;
         }
-        let id = DeviceId(number(self.device_list.len()));
+        let id = match self.subjects.get(&subject) {
+            Some(&Subject::Device(id)) => id,
+            _ => self.new_device(subject),
+        };
         self.devices.insert(device, id);
+        id
+    }
+
+    fn new_device(&mut self, subject: u32) -> DeviceId {
+        let id = DeviceId(number(self.device_list.len()));
+        if subject != OTHERS {
+            self.subjects.insert(subject, Subject::Device(id));
+        }
         self.device_list.push(DeviceMeta { device: id, worker: String::new(), pid: None });
         id
     }
@@ -209,8 +279,9 @@ impl Resolver {
         Fault {
             time: fault.time,
             latency: fault.latency,
+            on_cpu: on_cpu(fault.on_cpu),
             cpu: fault.cpu,
-            vm: self.vm_id(fault.kvm),
+            vm: self.vm_id(fault.kvm, u32::from(fault.subject)),
             vcpu: fault.vcpu,
             gpa: Gpa(fault.gpa),
             error_code: fault.error_code,
@@ -229,9 +300,10 @@ impl Resolver {
         PleExit {
             time: exit.time,
             latency: exit.latency,
+            on_cpu: on_cpu(exit.on_cpu),
             on_spin: (exit.on_spin != u64::MAX).then_some(exit.on_spin),
             cpu: exit.cpu,
-            vm: self.vm_id(exit.kvm),
+            vm: self.vm_id(exit.kvm, exit.subject),
             vcpu: exit.vcpu,
             window: (exit.window_before, exit.window_after),
             yields: u32::from(exit.yields),
@@ -242,12 +314,13 @@ impl Resolver {
     }
 
     fn translation(&mut self, translation: &raw::Translation) -> Translation {
-        let device = self.device_id(translation.device);
+        let device = self.device_id(translation.device, translation.subject);
         let table = self.table_id(translation.iotlb);
         self.table_list.entry(table).or_insert(TableMeta { table, device, older: false });
         Translation {
             time: translation.time,
             latency: translation.latency,
+            on_cpu: on_cpu(translation.on_cpu),
             cpu: translation.cpu,
             device,
             table,
@@ -266,7 +339,7 @@ impl Resolver {
     fn vm(&mut self, vm: &raw::Vm) -> Event {
         match vm.kind {
             kind::VM_CREATED => {
-                self.new_vm(vm.kvm, vm.pid, false);
+                self.new_vm(vm.kvm, vm.subject, vm.pid, false);
                 Event::Nothing
             }
             kind::VM_SEEN => {
@@ -274,7 +347,7 @@ impl Resolver {
                 match self.vms.get(&vm.kvm) {
                     Some(&id) => self.name_vm(id, vm.pid),
                     None => {
-                        self.new_vm(vm.kvm, vm.pid, true);
+                        self.new_vm(vm.kvm, vm.subject, vm.pid, true);
                     }
                 }
                 Event::AskSlots(AskSlots { kvm: vm.kvm })
@@ -321,7 +394,7 @@ impl Resolver {
     }
 
     fn table(&mut self, table: &raw::Table) -> Event {
-        let device = self.device_id(table.device);
+        let device = self.device_id(table.device, table.subject);
         if let Some(meta) = self.device_list.get_mut(device.0 as usize) {
             let name = [table.name0.to_ne_bytes(), table.name1.to_ne_bytes()].concat();
             meta.worker = vm_name::printable(name.split(|&byte| byte == 0).next().unwrap_or_default());
@@ -384,7 +457,7 @@ mod tests {
     }
 
     fn vm(kind: u32, kvm: u64) -> Record {
-        Record::Vm(raw::Vm { kind, pid: 0, time: 7, kvm })
+        Record::Vm(raw::Vm { kind, pid: 0, time: 7, kvm, subject: 0, reserved: 0 })
     }
 
     #[test]

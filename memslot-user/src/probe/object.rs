@@ -41,6 +41,8 @@ fn map_fd(map: &Map) -> Option<RawFd> {
         Map::Array(data)
         | Map::PerCpuArray(data)
         | Map::LruHashMap(data)
+        | Map::HashMap(data)
+        | Map::Queue(data)
         | Map::RingBuf(data)
         | Map::Unsupported(data) => data,
         _ => return None,

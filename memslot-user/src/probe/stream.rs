@@ -86,6 +86,11 @@ impl Stream {
         self.unanswered.len()
     }
 
+    /// The numbers given so far, to give more.
+    pub fn resolver_mut(&mut self) -> &mut Resolver {
+        &mut self.resolver
+    }
+
     /// The numbers given so far.
     #[must_use]
     pub fn resolver(&self) -> &Resolver {

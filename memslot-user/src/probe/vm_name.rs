@@ -5,7 +5,7 @@ use std::fs;
 /// The name of a VM from the process that owns it; its `comm` where the command line gives none, and
 /// "" where the process is gone.
 #[must_use]
-pub(super) fn of_process(pid: u32) -> String {
+pub fn of_process(pid: u32) -> String {
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<_> = command.split(|&byte| byte == 0).map(printable).collect();
     let comm = || printable(fs::read(format!("/proc/{pid}/comm")).unwrap_or_default().trim_ascii_end());

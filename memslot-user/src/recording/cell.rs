@@ -26,6 +26,10 @@ pub(super) trait Cell: Copy {
     fn finish(builder: &mut Self::Builder) -> Result<ArrayRef, ArrowError>;
     /// The value in a row below the column's length; `None` where it is outside the type.
     fn get(column: &Self::Column, row: usize) -> Option<Self>;
+    /// The value where a table has no such column; `None` where there must be one.
+    fn absent() -> Option<Self> {
+        None
+    }
 }
 
 macro_rules! primitive {
@@ -69,6 +73,9 @@ macro_rules! primitive {
             }
             fn get(column: &Self::Column, row: usize) -> Option<Self> {
                 Some(column.is_valid(row).then(|| column.value(row)))
+            }
+            fn absent() -> Option<Self> {
+                Some(None)
             }
         }
     )* };
@@ -114,6 +121,9 @@ impl Cell for Option<bool> {
     }
     fn get(column: &Self::Column, row: usize) -> Option<Self> {
         Some(column.is_valid(row).then(|| column.value(row)))
+    }
+    fn absent() -> Option<Self> {
+        Some(None)
     }
 }
 

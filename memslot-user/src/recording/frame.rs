@@ -45,6 +45,11 @@ impl Frames {
         Ok(Self { path, file: BufReader::with_capacity(1 << 16, file), length, at: 0, columns })
     }
 
+    /// The schema has been read: batches have so many columns.
+    pub(super) fn expect_columns(&mut self, columns: usize) {
+        self.columns = columns;
+    }
+
     /// Where the next message begins.
     pub(super) fn at(&self) -> u64 {
         self.at

@@ -1,11 +1,12 @@
 //! `meta.json`: where a recording comes from and whether it is whole.
 
+use super::Account;
 use crate::model::{DeviceId, Probe, TableId, VmId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the recording's layout; a reader refuses a newer one.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// How a function was probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,58 +38,6 @@ pub struct Attached {
     pub kind: AttachKind,
 }
 
-/// The counters of one probed function, summed over CPUs. Names as in `memslot_common::account`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Account {
-    /// Entries seen.
-    pub entries: u64,
-    /// Returns seen.
-    pub returns: u64,
-    /// Events handed to the ring buffer.
-    pub emitted: u64,
-    /// Events lost because the ring buffer was full.
-    pub ring_full: u64,
-    /// Starts whose return never came before the task's next call.
-    pub return_lost: u64,
-    /// Returns without a start (the call began before the probe was attached).
-    pub no_start: u64,
-    /// Calls not measured for want of memory for the start record.
-    pub start_full: u64,
-    /// The clock ran backwards between entry and return.
-    pub clock_back: u64,
-    /// Walks that met unreadable memory; the event carries no search length.
-    pub walk_failed: u64,
-    /// Walks longer than their bound; likewise.
-    pub walk_truncated: u64,
-    /// Entries that the kernel skipped because the program was already running on that CPU.
-    pub missed: u64,
-    /// Events read and left out, because only one VM was asked for; no loss.
-    #[serde(default)]
-    pub filtered: u64,
-}
-
-impl Account {
-    /// Calls whose event is not in the recording.
-    #[must_use]
-    pub fn lost(&self) -> u64 {
-        self.ring_full + self.return_lost + self.start_full + self.clock_back + self.missed
-    }
-
-    /// Calls that were under way when the probes were detached, or whose return was the task's last to be
-    /// lost: entries = start full + return lost + emitted + ring full + clock back + unfinished.
-    #[must_use]
-    pub fn unfinished(&self) -> u64 {
-        let accounted = self.start_full + self.return_lost + self.emitted + self.ring_full + self.clock_back;
-        self.entries.saturating_sub(accounted)
-    }
-
-    /// Layout records, or snapshots of older layouts, that are missing.
-    #[must_use]
-    pub fn layout_lost(&self) -> u64 {
-        self.ring_full + self.walk_failed + self.start_full
-    }
-}
-
 /// What is known of one probe of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeMeta {
@@ -102,6 +51,24 @@ pub struct ProbeMeta {
     pub events: u64,
     /// Its counters at the end.
     pub account: Account,
+    /// Calls that its histograms hold; `None` in a recording of version 1, which has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<u64>,
+}
+
+impl ProbeMeta {
+    /// By how much the account does not close, the histograms included: 0, unless a counter is wrong.
+    #[must_use]
+    pub fn residual(&self) -> u64 {
+        let histograms = self.counted.map_or(0, |counted| counted.abs_diff(self.account.in_histograms()));
+        self.account.residual() + histograms
+    }
+
+    /// Does every figure rest on every call, but for so many that may be lost?
+    #[must_use]
+    pub fn is_whole(&self, max_lost: u64) -> bool {
+        self.account.lost() <= max_lost && self.residual() == 0
+    }
 }
 
 /// The machine.
@@ -172,6 +139,11 @@ pub struct TableMeta {
     pub older: bool,
 }
 
+/// Version 1 had no modes.
+fn every_call() -> String {
+    "events".to_owned()
+}
+
 /// `meta.json`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
@@ -197,6 +169,15 @@ pub struct Meta {
     /// Why it ended: `duration`, `signal`, `command`, `vm_gone`, …
     #[serde(default)]
     pub ended_by: String,
+    /// Which calls became events: `events` all, `sample:N` one in N at random, `histogram` none.
+    #[serde(default = "every_call")]
+    pub mode: String,
+    /// What the filters asked for, as on the command line; empty: everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<String>,
+    /// Losses up to so many calls of a probe were said to be bearable (`--max-lost`).
+    #[serde(default)]
+    pub max_lost: u64,
     /// Only the VM of this process was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_pid: Option<u32>,

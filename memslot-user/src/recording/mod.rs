@@ -3,8 +3,10 @@
 //! `docs/recording-format.md` says what the files hold; [`tables`] is the one place that defines
 //! their columns.
 
+mod account;
 mod cell;
 mod error;
+mod figures;
 mod frame;
 mod meta;
 mod reader;
@@ -12,10 +14,9 @@ mod row;
 mod tables;
 mod writer;
 
+pub use account::Account;
 pub use error::Error;
-pub use meta::{
-    Account, AttachKind, Attached, Clock, DeviceMeta, Host, Meta, ProbeMeta, SCHEMA, TableMeta, VmMeta,
-};
+pub use meta::{AttachKind, Attached, Clock, DeviceMeta, Host, Meta, ProbeMeta, SCHEMA, TableMeta, VmMeta};
 pub use reader::{Recording, Rows, Truncated};
 pub use row::Stored;
 pub use writer::{Options, Writer};

@@ -4,10 +4,11 @@ use super::error::Error;
 use super::frame::{Frame, Frames};
 use super::row::{Row, Stored};
 use super::{META_FILE, Meta, SCHEMA};
-use crate::model::{Fault, PleExit, RegionChange, SlotChange, Translation};
+use crate::model::{AccountRow, Bucket, Fault, PleExit, RegionChange, SlotChange, Translation};
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_schema_from_ipc_buffer;
 use arrow_ipc::reader::StreamDecoder;
+use arrow_schema::Schema;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,10 @@ impl Recording {
             let reason = "its schema is 0, which never was".to_owned();
             return Err(Error::BadMeta { path, reason });
         }
-        let meta = serde_json::from_str(&text).map_err(bad)?;
+        let mut meta: Meta = serde_json::from_str(&text).map_err(bad)?;
+        if version.schema == 1 {
+            meta.probes.values_mut().for_each(|probe| probe.account.complete_version_1());
+        }
         Ok(Self { dir: dir.to_path_buf(), meta })
     }
 
@@ -100,8 +104,27 @@ impl Recording {
         self.rows()
     }
 
+    /// What its histograms gained by interval; none in a recording of version 1.
+    ///
+    /// # Errors
+    /// The table is missing or cannot be opened.
+    pub fn histograms(&self) -> Result<Rows<Bucket>, Error> {
+        self.rows()
+    }
+
+    /// Its accounts by interval; none in a recording of version 1.
+    ///
+    /// # Errors
+    /// The table is missing or cannot be opened.
+    pub fn accounts(&self) -> Result<Rows<AccountRow>, Error> {
+        self.rows()
+    }
+
     fn rows<T: Stored>(&self) -> Result<Rows<T>, Error> {
         let path = self.dir.join(T::Row::FILE);
+        if self.meta.schema < T::Row::SINCE {
+            return Ok(Rows::empty_with(None));
+        }
         match File::open(&path) {
             Ok(file) => Rows::new(path, file),
             // Cut off before the table was created.
@@ -192,6 +215,16 @@ impl<T: Stored> Rows<T> {
     }
 }
 
+/// Has the table the columns that we know, but for some that may be null, which older versions lack?
+fn fits(found: &Schema, known: &Schema) -> bool {
+    let mut found = found.fields().iter().peekable();
+    let fit = known
+        .fields()
+        .iter()
+        .all(|field| found.next_if(|found| *found == field).is_some() || field.is_nullable());
+    fit && found.next().is_none()
+}
+
 /// Decodes one message; appends its rows, if it is a batch.
 fn decode<T: Stored>(
     frames: &mut Frames,
@@ -202,9 +235,10 @@ fn decode<T: Stored>(
     if frames.at() == 0 {
         let schema =
             try_schema_from_ipc_buffer(&message).map_err(|error| frames.corrupt(error.to_string()))?;
-        if schema.fields() != T::Row::schema().fields() {
+        if !fits(&schema, &T::Row::schema()) {
             return Err(frames.corrupt("its columns are not those of this recording format"));
         }
+        frames.expect_columns(schema.fields().len());
     }
     let length = message.len();
     let mut buffer = Buffer::from_vec(message);

@@ -11,6 +11,8 @@ pub(super) trait Row: Sized {
     type Columns;
     /// The table's file.
     const FILE: &'static str;
+    /// The first version of the format that has the table.
+    const SINCE: u32;
 
     /// Names and types of the columns.
     fn schema() -> SchemaRef;
@@ -41,7 +43,7 @@ pub trait Stored: Copy + 'static {
 macro_rules! table {
     (
         $(#[$meta:meta])*
-        $row:ident, $columns:ident, $file:literal, $model:ty { $( $field:ident : $kind:ty, )* }
+        $row:ident, $columns:ident, $file:literal, $since:literal, $model:ty { $( $field:ident : $kind:ty, )* }
     ) => {
         $(#[$meta])*
         pub struct $row { $( $field: $kind, )* }
@@ -57,6 +59,7 @@ macro_rules! table {
             type Model = $model;
             type Columns = $columns;
             const FILE: &'static str = $file;
+            const SINCE: u32 = $since;
 
             fn schema() -> SchemaRef {
                 let fields = vec![ $( <$kind as Cell>::field(stringify!($field)), )* ];
@@ -75,13 +78,18 @@ macro_rules! table {
                 RecordBatch::try_new(Self::schema(), arrays)
             }
             fn decode(batch: &RecordBatch, out: &mut Vec<$model>) -> Result<(), String> {
-                $( let $field = batch
-                    .column_by_name(stringify!($field))
-                    .and_then(|column| column.as_any().downcast_ref::<<$kind as Cell>::Column>())
-                    .ok_or(concat!("no column ", stringify!($field), " of the right type"))?; )*
+                $( let $field = match batch.column_by_name(stringify!($field)) {
+                    // An older version had no such column; the reader has made sure that it may be null.
+                    None => None,
+                    Some(column) => Some(column
+                        .as_any()
+                        .downcast_ref::<<$kind as Cell>::Column>()
+                        .ok_or(concat!("column ", stringify!($field), " is of another type"))?),
+                }; )*
                 out.reserve(batch.num_rows());
                 for row in 0..batch.num_rows() {
-                    let row = $row { $( $field: <$kind as Cell>::get($field, row)
+                    let row = $row { $( $field: $field
+                        .map_or_else(<$kind as Cell>::absent, |column| <$kind as Cell>::get(column, row))
                         .ok_or(concat!("a value of ", stringify!($field), " that means nothing"))?, )* };
                     out.push(row.into_model()?);
                 }

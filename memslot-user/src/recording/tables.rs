@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 table! {
     /// One call of `kvm_mmu_page_fault`.
-    FaultRow, FaultColumns, "faults.arrow", Fault {
+    FaultRow, FaultColumns, "faults.arrow", 1, Fault {
         time: u64,
         latency: u64,
+        on_cpu: Option<u64>,
         cpu: u32,
         vm: u32,
         vcpu: u32,
@@ -37,9 +38,10 @@ table! {
 
 table! {
     /// One PLE exit.
-    PleRow, PleColumns, "ple_exits.arrow", PleExit {
+    PleRow, PleColumns, "ple_exits.arrow", 1, PleExit {
         time: u64,
         latency: u64,
+        on_cpu: Option<u64>,
         on_spin: Option<u64>,
         cpu: u32,
         vm: u32,
@@ -55,9 +57,10 @@ table! {
 
 table! {
     /// One call of `translate_desc`.
-    TranslationRow, TranslationColumns, "translations.arrow", Translation {
+    TranslationRow, TranslationColumns, "translations.arrow", 1, Translation {
         time: u64,
         latency: u64,
+        on_cpu: Option<u64>,
         cpu: u32,
         device: u32,
         table: u32,
@@ -76,7 +79,7 @@ table! {
 
 table! {
     /// One change of a VM's slots.
-    SlotRow, SlotColumns, "slots.arrow", SlotChange {
+    SlotRow, SlotColumns, "slots.arrow", 1, SlotChange {
         time: u64,
         vm: u32,
         as_id: u16,
@@ -95,7 +98,7 @@ table! {
 
 table! {
     /// One change of a vhost table.
-    RegionRow, RegionColumns, "regions.arrow", RegionChange {
+    RegionRow, RegionColumns, "regions.arrow", 1, RegionChange {
         time: u64,
         table: u32,
         kind: Named<RegionName>,
@@ -191,6 +194,7 @@ impl From<&Fault> for FaultRow {
         Self {
             time: fault.time,
             latency: fault.latency,
+            on_cpu: fault.on_cpu,
             cpu: fault.cpu,
             vm: fault.vm.0,
             vcpu: fault.vcpu,
@@ -215,6 +219,7 @@ impl TryFrom<FaultRow> for Fault {
         Ok(Self {
             time: row.time,
             latency: row.latency,
+            on_cpu: row.on_cpu,
             cpu: row.cpu,
             vm: VmId(row.vm),
             vcpu: row.vcpu,
@@ -237,6 +242,7 @@ impl From<&PleExit> for PleRow {
         Self {
             time: exit.time,
             latency: exit.latency,
+            on_cpu: exit.on_cpu,
             on_spin: exit.on_spin,
             cpu: exit.cpu,
             vm: exit.vm.0,
@@ -257,6 +263,7 @@ impl TryFrom<PleRow> for PleExit {
         Ok(Self {
             time: row.time,
             latency: row.latency,
+            on_cpu: row.on_cpu,
             on_spin: row.on_spin,
             cpu: row.cpu,
             vm: VmId(row.vm),
@@ -275,6 +282,7 @@ impl From<&Translation> for TranslationRow {
         Self {
             time: call.time,
             latency: call.latency,
+            on_cpu: call.on_cpu,
             cpu: call.cpu,
             device: call.device.0,
             table: call.table.0,
@@ -298,6 +306,7 @@ impl TryFrom<TranslationRow> for Translation {
         Ok(Self {
             time: row.time,
             latency: row.latency,
+            on_cpu: row.on_cpu,
             cpu: row.cpu,
             device: DeviceId(row.device),
             table: TableId(row.table),

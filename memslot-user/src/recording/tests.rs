@@ -1,5 +1,6 @@
 //! What is written is read; what is cut off, damaged or foreign is said.
 
+use super::figures::{BucketRow, CountsRow};
 use super::frame::{Frame, Frames};
 use super::row::Row;
 use super::tables::{FaultRow, PleRow, RegionRow, SlotRow, TranslationRow};
@@ -15,6 +16,7 @@ fn fault(number: u64) -> Fault {
     Fault {
         time: 1_000_000_000 + number * 1500,
         latency: 2000 + number % 700,
+        on_cpu: None,
         cpu: 1,
         vm: VmId(3),
         vcpu: 2,
@@ -62,9 +64,10 @@ prop_compose! {
         (time, latency, gpa, error_code, generation) in any::<(u64, u64, u64, u64, u64)>(),
         (cpu, vm, vcpu, class, as_id) in (any::<u32>(), any::<u32>(), any::<u32>(), 0..4_usize, any::<u8>()),
         (slot, last_used, ret, length, ambiguous) in any::<(Option<i32>, Option<i32>, i32, Option<(u32, u32)>, bool)>(),
+        on_cpu in any::<Option<u64>>(),
     ) -> Fault {
         let length = length.map(|(visited, touched)| SearchLength { visited, touched });
-        Fault { time, latency, cpu, vm: VmId(vm), vcpu, gpa: Gpa(gpa), error_code, class: Class::ALL[class],
+        Fault { time, latency, on_cpu, cpu, vm: VmId(vm), vcpu, gpa: Gpa(gpa), error_code, class: Class::ALL[class],
             as_id, slot, last_used, ret, length, generation, ambiguous }
     }
 }
@@ -73,8 +76,9 @@ prop_compose! {
     fn any_exit()(
         (time, latency, on_spin, cpu, vm, vcpu) in any::<(u64, u64, Option<u64>, u32, u32, u32)>(),
         (window, yields, boosted, declined, undercommit) in any::<((u32, u32), u32, u32, u32, u32)>(),
+        on_cpu in any::<Option<u64>>(),
     ) -> PleExit {
-        PleExit { time, latency, on_spin, cpu, vm: VmId(vm), vcpu, window, yields, boosted, declined, undercommit }
+        PleExit { time, latency, on_cpu, on_spin, cpu, vm: VmId(vm), vcpu, window, yields, boosted, declined, undercommit }
     }
 }
 
@@ -83,9 +87,10 @@ prop_compose! {
         (time, latency, addr, cpu, device, table) in any::<(u64, u64, u64, u32, u32, u32)>(),
         (worker, queue, len, access, ret) in any::<(u32, Option<u16>, u32, u8, i32)>(),
         (regions, length, is_iotlb) in any::<(u32, Option<(u32, u32)>, bool)>(),
+        on_cpu in any::<Option<u64>>(),
     ) -> Translation {
         let length = length.map(|(visited, touched)| SearchLength { visited, touched });
-        Translation { time, latency, cpu, device: DeviceId(device), table: TableId(table), worker, queue, addr,
+        Translation { time, latency, on_cpu, cpu, device: DeviceId(device), table: TableId(table), worker, queue, addr,
             len, access, ret, regions, length, is_iotlb }
     }
 }
@@ -265,7 +270,9 @@ fn only_the_owner_can_read_a_recording() {
     }
     files.sort();
     let expected = [
+        "accounts.arrow",
         "faults.arrow",
+        "histograms.arrow",
         "meta.json",
         "ple_exits.arrow",
         "regions.arrow",
@@ -325,7 +332,7 @@ fn what_is_no_recording_is_said() {
     assert!(open(&parent.path().join("nowhere")).contains("does not exist"));
     let meta = dir.join(META_FILE);
     fs::write(&meta, r#"{"schema": 99, "unheard": "of"}"#).unwrap();
-    assert!(open(&dir).contains("recording format 99, and this memslot reads up to 1"));
+    assert!(open(&dir).contains("recording format 99, and this memslot reads up to 2"));
     fs::write(&meta, r#"{"schema": 1"#).unwrap();
     assert!(open(&dir).contains("may be damaged"));
     fs::write(&meta, r#"{"schema": 0}"#).unwrap();
@@ -382,6 +389,8 @@ fn the_format_document_lists_every_column() {
         (TranslationRow::FILE, TranslationRow::schema()),
         (SlotRow::FILE, SlotRow::schema()),
         (RegionRow::FILE, RegionRow::schema()),
+        (BucketRow::FILE, BucketRow::schema()),
+        (CountsRow::FILE, CountsRow::schema()),
     ];
     for (file, schema) in schemas {
         let section =
@@ -390,5 +399,47 @@ fn the_format_document_lists_every_column() {
             section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
         let columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
         assert_eq!(documented, columns, "{file}");
+    }
+}
+
+#[test]
+fn what_was_counted_survives_being_written() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("recording");
+    let bucket = Bucket {
+        time: 7,
+        probe: Probe::Translate,
+        vm: None,
+        device: Some(DeviceId(2)),
+        kind: CallKind::Iotlb,
+        visited: Some(510),
+        clock: HistogramClock::OnCpu,
+        low: 64,
+        high: 64,
+        count: u64::MAX,
+        sum: u64::MAX,
+    };
+    let account = Account { entries: 3, nested: 1, missed_returns: u64::MAX, ..Account::default() };
+    let row =
+        AccountRow { time: 7, probe: Probe::Ple, vm: Some(VmId(1)), device: None, account, in_flight: 2 };
+    let mut writer = create(&dir);
+    writer.push_bucket(&bucket).unwrap();
+    writer.push_account(&row).unwrap();
+    writer.finish(Meta::default()).unwrap();
+    let recording = Recording::open(&dir).unwrap();
+    assert_eq!(recording.histograms().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), [bucket]);
+    assert_eq!(recording.accounts().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), [row]);
+}
+
+#[test]
+fn a_recording_of_version_1_opens_with_what_it_has() {
+    let dir = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/slots-churn-6.12"));
+    let recording = Recording::open(dir).unwrap();
+    assert_eq!(recording.meta().schema, 1);
+    let faults: Vec<_> = recording.faults().unwrap().collect::<Result<_, _>>().unwrap();
+    assert!(!faults.is_empty() && faults.iter().all(|fault| fault.on_cpu.is_none()));
+    assert_eq!((recording.histograms().unwrap().count(), recording.accounts().unwrap().count()), (0, 0));
+    for meta in recording.meta().probes.values() {
+        assert!(meta.is_whole(0), "{meta:?}");
     }
 }

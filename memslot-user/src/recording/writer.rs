@@ -1,10 +1,11 @@
 //! Writes a recording.
 
 use super::error::Error;
+use super::figures::{BucketRow, CountsRow};
 use super::row::{Row, Stored};
 use super::tables::{FaultRow, PleRow, RegionRow, SlotRow, TranslationRow};
 use super::{META_FILE, Meta, SCHEMA};
-use crate::model::{Fault, PleExit, RegionChange, SlotChange, Translation};
+use crate::model::{AccountRow, Bucket, Fault, PleExit, RegionChange, SlotChange, Translation};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -42,6 +43,8 @@ pub struct Writer {
     translations: Table<TranslationRow>,
     slots: Table<SlotRow>,
     regions: Table<RegionRow>,
+    histograms: Table<BucketRow>,
+    accounts: Table<CountsRow>,
 }
 
 impl Writer {
@@ -63,6 +66,8 @@ impl Writer {
             translations: Table::create(dir, BATCH_ROWS)?,
             slots: Table::create(dir, 0)?,
             regions: Table::create(dir, 0)?,
+            histograms: Table::create(dir, 0)?,
+            accounts: Table::create(dir, 0)?,
         })
     }
 
@@ -106,6 +111,22 @@ impl Writer {
         self.regions.push(change)
     }
 
+    /// Adds what came into a bucket of a histogram.
+    ///
+    /// # Errors
+    /// A full batch could not be written.
+    pub fn push_bucket(&mut self, bucket: &Bucket) -> Result<(), Error> {
+        self.histograms.push(bucket)
+    }
+
+    /// Adds what was counted of a probe.
+    ///
+    /// # Errors
+    /// A full batch could not be written.
+    pub fn push_account(&mut self, row: &AccountRow) -> Result<(), Error> {
+        self.accounts.push(row)
+    }
+
     /// Writes what was pushed as whole batches, which a reader can then read. Layouts go first, so
     /// that a crash in between leaves no event without its layout.
     ///
@@ -117,7 +138,9 @@ impl Writer {
         self.regions.flush()?;
         self.faults.flush()?;
         self.ple_exits.flush()?;
-        self.translations.flush()
+        self.translations.flush()?;
+        self.histograms.flush()?;
+        self.accounts.flush()
     }
 
     /// Writes `meta.json` of the unfinished recording anew, e.g. when a VM was met.
@@ -139,7 +162,9 @@ impl Writer {
             + self.regions.finish()?
             + self.faults.finish()?
             + self.ple_exits.finish()?
-            + self.translations.finish()?;
+            + self.translations.finish()?
+            + self.histograms.finish()?
+            + self.accounts.finish()?;
         write_meta(&self.dir, Meta { schema: SCHEMA, complete: true, ..meta })?;
         Ok(bytes)
     }
@@ -186,7 +211,7 @@ fn claim(dir: &Path, options: Options) -> Result<(), Error> {
     }
     // meta.json first: without it, nothing half removed is taken for a recording.
     let files = [META_FILE, META_TEMPORARY, FaultRow::FILE, PleRow::FILE, TranslationRow::FILE];
-    for file in files.into_iter().chain([SlotRow::FILE, RegionRow::FILE]) {
+    for file in files.into_iter().chain([SlotRow::FILE, RegionRow::FILE, BucketRow::FILE, CountsRow::FILE]) {
         remove(&dir.join(file))?;
     }
     Ok(())
@@ -302,7 +327,7 @@ impl<R: Row> Table<R> {
     }
 }
 
-/// The five tables' rows belong to the model's structures; this fails to compile if one is forgotten.
+/// The tables' rows belong to the model's structures; this fails to compile if one is forgotten.
 const _: fn() = || {
     fn stored<T: Stored>() {}
     stored::<Fault>();
@@ -310,4 +335,6 @@ const _: fn() = || {
     stored::<Translation>();
     stored::<SlotChange>();
     stored::<RegionChange>();
+    stored::<Bucket>();
+    stored::<AccountRow>();
 };

@@ -236,6 +236,7 @@ impl Vm {
         writer.push_fault(&Fault {
             time: self.time,
             latency: BASE + STEP * u64::from(search.length.visited) + rng.random_range(0..200_u64),
+            on_cpu: None,
             cpu: vcpu,
             vm: VmId(0),
             vcpu,
@@ -303,6 +304,7 @@ fn translations(shape: &Shape, rng: &mut SmallRng, writer: &mut Writer) -> Resul
         writer.push_translation(&Translation {
             time,
             latency: BASE + STEP * u64::from(length.visited) + rng.random_range(0..200_u64),
+            on_cpu: None,
             cpu: 0,
             device: DeviceId(0),
             table: TableId(0),

@@ -361,6 +361,7 @@ fn call(addr: u64, len: u32, ret: i32) -> Translation {
     Translation {
         time: 1000,
         latency: 100,
+        on_cpu: None,
         cpu: 0,
         device: DeviceId(0),
         table: TableId(0),

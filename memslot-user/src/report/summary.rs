@@ -79,12 +79,27 @@ pub struct ProbeSummary {
     pub events: u64,
     /// Calls whose event is not in the recording, and events that were emitted but not read.
     pub lost: Lost,
-    /// Calls that were under way when the probes were detached, or whose return was the last to be lost.
+    /// Calls that the kernel's histograms hold: complete also where events are not.
+    #[serde(default)]
+    pub counted: u64,
+    /// Calls left out because a filter asked for others.
+    #[serde(default)]
+    pub filtered: u64,
+    /// Where latency and search lengths come from: `events`, or `histogram` where those are incomplete.
+    #[serde(default)]
+    pub source: String,
+    /// By how much the account does not close; 0 unless a counter is wrong.
+    #[serde(default)]
+    pub residual: u64,
+    /// Calls that were under way when the probes were detached.
     pub unfinished: u64,
     /// Returns of calls that began before the probe was attached.
     pub no_start: u64,
     /// Wall time of one call; null without events.
     pub latency_ns: Option<Latency>,
+    /// Of which on a CPU; null where that is not known.
+    #[serde(default)]
+    pub on_cpu_ns: Option<Latency>,
     /// The same by kind of call.
     pub latency_ns_by_kind: BTreeMap<String, Latency>,
     /// Nodes that the kernel's own search visited; null where the probed function searches nothing.
@@ -106,6 +121,15 @@ pub struct Lost {
     pub clock_back: u64,
     /// The kernel skipped the probe, because one was running on that CPU.
     pub missed: u64,
+    /// The histogram had no place: the call is in no histogram.
+    #[serde(default)]
+    pub histogram_full: u64,
+    /// Too many calls in flight in one task.
+    #[serde(default)]
+    pub nested: u64,
+    /// The task or the VM ended with the call in flight.
+    #[serde(default)]
+    pub gone: u64,
     /// Handed to the ring buffer, but not in the recording: it was cut off.
     pub not_recorded: u64,
 }
@@ -203,9 +227,11 @@ impl Summary {
             let mut account = Account::default();
             for digest in digests {
                 figures.merge(digest.probe(probe));
-                add(&mut account, digest.probe_meta(probe));
+                digest.probe_meta(probe).inspect(|meta| account.add(&meta.account));
             }
-            (probe, ProbeSummary::new(probe, &figures, &account))
+            let residual =
+                digests.iter().filter_map(|digest| digest.probe_meta(probe)).map(ProbeMeta::residual);
+            (probe, ProbeSummary::new(probe, &figures, &account, residual.sum()))
         });
         let attach = Probe::ALL.map(|probe| {
             let all = digests.iter().filter_map(|digest| digest.probe_meta(probe));
@@ -240,38 +266,6 @@ impl Summary {
     }
 }
 
-fn add(account: &mut Account, meta: Option<&ProbeMeta>) {
-    let Some(Account {
-        entries,
-        returns,
-        emitted,
-        ring_full,
-        return_lost,
-        no_start,
-        start_full,
-        clock_back,
-        walk_failed,
-        walk_truncated,
-        missed,
-        filtered,
-    }) = meta.map(|meta| meta.account)
-    else {
-        return;
-    };
-    account.entries += entries;
-    account.returns += returns;
-    account.emitted += emitted;
-    account.ring_full += ring_full;
-    account.return_lost += return_lost;
-    account.no_start += no_start;
-    account.start_full += start_full;
-    account.clock_back += clock_back;
-    account.walk_failed += walk_failed;
-    account.walk_truncated += walk_truncated;
-    account.missed += missed;
-    account.filtered += filtered;
-}
-
 /// The kinds of attachment, in one word.
 pub(crate) fn attach_kind<'a>(attached: impl Iterator<Item = &'a Attached>) -> String {
     let kinds: BTreeSet<&str> = attached.map(|one| one.kind.name()).collect();
@@ -296,8 +290,10 @@ impl RecordingSummary {
     fn new(digest: &Digest) -> Self {
         let meta = &digest.meta;
         let probes = Probe::ALL.map(|probe| {
-            let account = digest.probe_meta(probe).map(|meta| meta.account).unwrap_or_default();
-            (probe, ProbeSummary::new(probe, digest.probe(probe), &account))
+            let meta = digest.probe_meta(probe);
+            let account = meta.map(|meta| meta.account).unwrap_or_default();
+            let residual = meta.map_or(0, ProbeMeta::residual);
+            (probe, ProbeSummary::new(probe, digest.probe(probe), &account, residual))
         });
         let attach = Probe::ALL.map(|probe| {
             let attached = digest.probe_meta(probe).map(|meta| meta.attached.as_slice()).unwrap_or_default();
@@ -319,7 +315,8 @@ impl RecordingSummary {
             kernel: meta.host.kernel.clone(),
             host: meta.host.name.clone(),
             virtualised: meta.host.virtualised.clone(),
-            complete: meta.complete && probes.iter().all(|(_, probe)| probe.lost.total == 0),
+            complete: meta.complete
+                && probes.iter().all(|(_, probe)| probe.lost.total <= meta.max_lost && probe.residual == 0),
             slots: digest.slots,
             regions: digest.regions,
             attach: attach.into(),
@@ -336,17 +333,22 @@ impl RecordingSummary {
 }
 
 impl ProbeSummary {
-    fn new(probe: Probe, figures: &ProbeDigest, account: &Account) -> Self {
-        let events = figures.latency.count();
+    fn new(probe: Probe, figures: &ProbeDigest, account: &Account, residual: u64) -> Self {
+        let events = figures.events;
         let kinds = figures.by_group.iter();
         Self {
             entries: account.entries,
             returns: account.returns,
             events,
             lost: Lost::new(account, events),
-            unfinished: account.unfinished(),
+            counted: figures.counted,
+            filtered: account.filtered,
+            source: figures.source.name().to_owned(),
+            residual,
+            unfinished: account.in_flight(),
             no_start: account.no_start,
             latency_ns: Latency::new(&figures.latency),
+            on_cpu_ns: Latency::new(&figures.on_cpu),
             latency_ns_by_kind: kinds
                 .filter_map(|(group, sample)| Some((group.key().to_owned(), Latency::new(sample)?)))
                 .collect(),
@@ -364,7 +366,7 @@ impl Lost {
     /// The losses of an account, of whose events so many were read.
     #[must_use]
     pub fn new(account: &Account, events: u64) -> Self {
-        let not_recorded = account.emitted.saturating_sub(events + account.filtered);
+        let not_recorded = account.emitted.saturating_sub(events);
         Self {
             total: account.lost() + not_recorded,
             ring_full: account.ring_full,
@@ -372,6 +374,9 @@ impl Lost {
             start_full: account.start_full,
             clock_back: account.clock_back,
             missed: account.missed,
+            histogram_full: account.histogram_full,
+            nested: account.nested,
+            gone: account.gone,
             not_recorded,
         }
     }
@@ -385,6 +390,9 @@ impl Lost {
             ("no memory for the start", self.start_full),
             ("clock ran backwards", self.clock_back),
             ("probe skipped by the kernel", self.missed),
+            ("histogram full", self.histogram_full),
+            ("too deeply nested", self.nested),
+            ("task or VM gone", self.gone),
             ("not recorded", self.not_recorded),
         ]
         .into_iter()

@@ -2,7 +2,7 @@
 
 use super::summary::{Latency, Lost, attach_kind};
 use crate::chart::text::{count, figure, share, time};
-use crate::digest::Digest;
+use crate::digest::{Digest, Source};
 use crate::model::Probe;
 use crate::replay::{EngineOutcome, Lengths};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
@@ -13,6 +13,7 @@ pub fn all(digests: &[Digest]) -> String {
     let tables = [
         ("Probes", probes(digests)),
         ("Latency by kind of call", kinds(digests)),
+        ("Time on a CPU", on_cpu(digests)),
         ("Search length in the kernel (nodes visited)", search_lengths(digests)),
         ("Engines over the same look-ups", engines(digests)),
         ("Yields of PLE exits", yields(digests)),
@@ -45,7 +46,7 @@ fn each(digests: &[Digest]) -> impl Iterator<Item = (&Digest, Probe)> {
     digests.iter().flat_map(|digest| Probe::ALL.map(|probe| (digest, probe)))
 }
 
-fn quantiles(latency: Option<Latency>) -> [String; 3] {
+pub(super) fn quantiles(latency: Option<Latency>) -> [String; 3] {
     latency.map_or_else(
         || ["–", "–", "–"].map(str::to_owned),
         |latency| [latency.p50, latency.p90, latency.p99].map(time),
@@ -57,19 +58,29 @@ fn quantiles(latency: Option<Latency>) -> [String; 3] {
 pub fn probes(digests: &[Digest]) -> Table {
     let mut table = table(
         &["recording", "probe", "attached"],
-        &["entries", "returns", "events", "lost", "p50", "p90", "p99"],
+        &["entries", "returns", "counted", "events", "lost", "p50", "p90", "p99"],
     );
     for (digest, probe) in each(digests) {
-        let latency = &digest.probe(probe).latency;
+        let figures = digest.probe(probe);
+        let latency = &figures.latency;
         let meta = digest.probe_meta(probe);
         if meta.is_none() && latency.count() == 0 {
             continue;
         }
         let attached = meta.map_or_else(|| "unknown".into(), |meta| attach_kind(meta.attached.iter()));
         let account = meta.map(|meta| meta.account).unwrap_or_default();
-        let lost = Lost::new(&account, latency.count());
+        let lost = Lost::new(&account, figures.events);
         let head = [digest.label.clone(), probe.name().to_owned(), attached];
-        let counts = [account.entries, account.returns, latency.count(), lost.total].map(count);
+        let whole =
+            meta.is_none_or(|meta| meta.is_whole(digest.meta.max_lost)) && lost.total <= digest.meta.max_lost;
+        let counts = [
+            count(account.entries),
+            count(account.returns),
+            // A recording of version 1 has no histograms.
+            meta.and_then(|meta| meta.counted).map_or_else(|| "–".into(), |_| count(figures.counted)),
+            count(figures.events),
+            count(lost.total) + if whole { "" } else { " incomplete" },
+        ];
         table.add_row(head.into_iter().chain(counts).chain(quantiles(Latency::new(latency))));
     }
     table
@@ -93,7 +104,30 @@ pub fn kinds(digests: &[Digest]) -> Table {
     table
 }
 
-fn part(count: u64, total: u64) -> String {
+/// By recording and probe: how much of the latency the task was on a CPU.
+#[must_use]
+pub fn on_cpu(digests: &[Digest]) -> Table {
+    let mut table = table(
+        &["recording", "probe"],
+        &["calls", "wall p50", "p90", "p99", "on CPU p50", "p90", "p99", "off CPU"],
+    );
+    for (digest, probe) in each(digests) {
+        let figures = digest.probe(probe);
+        let (wall, on_cpu) = (Latency::new(&figures.latency), Latency::new(&figures.on_cpu));
+        let (Some(wall), Some(on_cpu)) = (wall, on_cpu) else { continue };
+        let head = [digest.label.clone(), probe.name().to_owned(), count(on_cpu.count)];
+        let away = if wall.mean > 0.0 {
+            share((wall.mean - on_cpu.mean).max(0.0) / wall.mean)
+        } else {
+            "–".into()
+        };
+        let times = quantiles(Some(wall)).into_iter().chain(quantiles(Some(on_cpu)));
+        table.add_row(head.into_iter().chain(times).chain([away]));
+    }
+    table
+}
+
+pub(super) fn part(count: u64, total: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "shown as per cent")]
     share(count as f64 / total.max(1) as f64)
 }
@@ -193,9 +227,22 @@ fn notes(digests: &[Digest]) -> Option<String> {
     for (digest, probe) in each(digests) {
         let of = format!("{}, {}", digest.label, probe.name());
         if let Some(meta) = digest.probe_meta(probe) {
-            let lost = Lost::new(&meta.account, digest.probe(probe).latency.count());
+            let figures = digest.probe(probe);
+            let lost = Lost::new(&meta.account, figures.events);
             for (reason, number) in lost.reasons() {
                 lines.push(format!("{of}: lost, {reason}: {}", count(number)));
+            }
+            if meta.residual() > 0 {
+                lines.push(format!("{of}: the account does not close by {}", count(meta.residual())));
+            }
+            if meta.account.filtered > 0 {
+                lines.push(format!("{of}: filtered out: {}", count(meta.account.filtered)));
+            }
+            if figures.source == Source::Histogram {
+                let (events, counted) = (count(figures.events), count(figures.counted));
+                lines.push(format!(
+                    "{of}: from the histograms of {counted} calls; {events} of them are events"
+                ));
             }
             lines.extend(meta.note.iter().map(|note| format!("{of}: {note}")));
         }

@@ -36,7 +36,9 @@ fn no_recording_makes_no_table() {
 fn losses_are_told_by_reason() {
     let mut digests = [lifelike::ple("PLE", 2, false, 7)];
     let meta = digests[0].meta.probes.get_mut(&Probe::Ple).unwrap();
-    meta.account.entries += 7;
+    meta.account.entries += 6;
+    meta.account.begun += 6;
+    meta.account.finished += 6;
     meta.account.ring_full = 4;
     meta.account.missed = 1;
     meta.account.emitted += 2;

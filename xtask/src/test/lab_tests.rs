@@ -11,6 +11,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     thread,
+    time::Duration,
 };
 
 const SERIES: [Series; 2] = [Series::V6_1, Series::V6_12];
@@ -60,6 +61,8 @@ fn script(kernel: &KernelChoice, memslot: &Path, text: &str, out: Option<PathBuf
     let mut request = Request::new(kernel.clone(), ["sh", "-c", text].map(str::to_owned).to_vec());
     // Under KVM the CPU's own PAUSE filter would decide how many exits there are.
     request.accelerator = Accelerator::Tcg;
+    // Ten minutes are not enough where others use the machine too.
+    request.time_limit = Duration::from_secs(1800);
     request.memslot = Some(memslot.to_owned());
     request.out = out;
     let outcome = lab::run(&request, &mut io::sink())?;

@@ -3,12 +3,23 @@ set -e
 cd "$LAB_OUT"
 
 # recorded ATTACH NAME COMMAND…: records while the command runs; what it prints goes to ATTACH-NAME.json.
+# $options are options of the recorder.
+options=
 recorded() {
     attach=$1 name=$1-$2
     shift 2
     echo "$name"
-    memslot record -o "$name" --attach "$attach" --label "$name" -- \
+    # shellcheck disable=SC2086 # several words
+    memslot record -o "$name" --attach "$attach" --label "$name" $options -- \
         sh -c 'out=$1; shift; exec "$@" >"$out"' sh "$name.json" "$@"
+}
+
+# lossy ATTACH NAME COMMAND…: the same, of a recording that must end with exit code 1 and say that it is incomplete.
+lossy() {
+    code=0
+    recorded "$@" 2>/tmp/said || code=$?
+    cat /tmp/said
+    [ $code -eq 1 ] && grep -q incomplete /tmp/said
 }
 
 # older ATTACH NAME COMMAND…: the same, but the command has set up its VM or device before the recording.
@@ -42,6 +53,20 @@ for attach in fentry kprobe; do
     recorded $attach regions-cross $vhost --regions 100 --order shuffled --cross 30 --kicks 2 --chain 4
     recorded $attach regions-509 $vhost --regions 509 --kicks 2 --chain 1
     older $attach regions-older $vhost --regions 300 --order shuffled --kicks 2
+    # Modes, filters, and maps that are too small.
+    options="--probe translate --mode histogram"
+    recorded $attach mode-histogram $vhost --regions 53 --order shuffled --kicks 4
+    options="--probe translate --mode sample:10"
+    recorded $attach mode-sample $vhost --regions 53 --order shuffled --kicks 10
+    options="--probe translate --ring-kib 4"
+    lossy $attach ring-full $vhost --regions 53 --order shuffled --kicks 4
+    options="--probe translate --histogram-elements 1"
+    lossy $attach histogram-full $vhost --regions 53 --order shuffled --kicks 2
+    options="--probe page_fault --class no_slot"
+    recorded $attach filter-class $slots --slots 32 --mmio 20 --gap 10 --accesses 1500 --rounds 2
+    options="--probe translate --queue 0"
+    recorded $attach filter-queue $vhost --regions 53 --kicks 2
+    options=
 done
 
 # The same with the kernel's own trace events beside it: its windows, and what moves them.

@@ -68,10 +68,10 @@ recorder=$!
 # Until a batch of faults has been written behind the table's head.
 until [ -e killed/faults.arrow ] && [ "$(wc -c <killed/faults.arrow)" -gt 20000 ]; do sleep 0.05; done
 # The workload would outlive its recorder.
-child=$(pgrep -P $recorder)
+child=$(cat /proc/$recorder/task/$recorder/children)
 kill -9 $recorder
 wait $recorder
-kill -9 "$child"
+kill -9 "${child% }"
 until [ "$(held)" = "$before" ]; do sleep 0.05; done
 expect 1 'page_fault *fentry' memslot summary --no-replay killed
 expect 1 '[1-9][0-9]*,[0-9][0-9][0-9]' memslot summary --no-replay killed

@@ -112,6 +112,7 @@ mod tests {
             digest.add_fault(&Fault {
                 time: 0,
                 latency,
+                on_cpu: None,
                 cpu: 0,
                 vm: VmId(0),
                 vcpu: 0,

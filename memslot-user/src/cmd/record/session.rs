@@ -2,14 +2,16 @@
 
 use super::{
     Args,
+    figures::Figures,
     stop::{Ended, Stop},
 };
-use anyhow::{Context, bail};
+use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
 use memslot::{
     model::Probe,
     probe::{self, Event, KernelLog, Options, Probes, Status, Stream, Verdict},
-    recording::{Account, Meta, ProbeMeta, Writer},
+    recording::{AttachKind, Meta, ProbeMeta, Writer},
+    report::summary::Lost,
 };
 use std::{
     process::ExitCode,
@@ -29,6 +31,7 @@ pub(super) struct Session {
     log: Option<KernelLog>,
     writer: Option<Writer>,
     meta: Meta,
+    figures: Figures,
     /// A probe that was asked for could not be attached.
     missing: bool,
     progress: ProgressBar,
@@ -46,7 +49,10 @@ impl Session {
             host: probe::host(),
             parameters: probe::module_parameters(),
             command: std::env::args().collect(),
-            only_pid: args.vm,
+            mode: args.mode.to_string(),
+            filters: args.filter.words(),
+            max_lost: args.max_lost,
+            only_pid: options.filter.pid,
             ..Meta::default()
         };
         let mut missing = 0;
@@ -57,6 +63,10 @@ impl Session {
                 eprintln!("memslot: {} is not measured: {}", wanted.name(), verdict.notes.join("; "));
             }
             meta.probes.insert(wanted, describe(verdict));
+        }
+        for note in probes.scheduler_notes() {
+            eprintln!("memslot: {note}");
+            meta.warnings.push(note.clone());
         }
         if missing == options.probes.len() {
             bail!("none of the probes can be attached; `memslot doctor` says more");
@@ -74,6 +84,7 @@ impl Session {
             log,
             writer: Some(writer),
             meta,
+            figures: Figures::default(),
             missing: missing > 0,
             progress,
             flushed: Instant::now(),
@@ -113,43 +124,30 @@ impl Session {
 
     fn keep(&mut self, event: Event) -> anyhow::Result<()> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        let only = self.meta.only_pid;
-        let resolver = self.stream.resolver();
-        let counted = match event {
+        let probe = match event {
             Event::Fault(fault) => {
-                let keep = only.is_none() || resolver.pid_of_vm(fault.vm) == only;
-                keep.then(|| writer.push_fault(&fault)).transpose()?;
-                Some((Probe::PageFault, keep))
+                writer.push_fault(&fault)?;
+                Probe::PageFault
             }
             Event::PleExit(exit) => {
-                let keep = only.is_none() || resolver.pid_of_vm(exit.vm) == only;
-                keep.then(|| writer.push_ple_exit(&exit)).transpose()?;
-                Some((Probe::Ple, keep))
+                writer.push_ple_exit(&exit)?;
+                Probe::Ple
             }
             Event::Translation(call) => {
-                let keep = only.is_none() || resolver.pid_of_device(call.device) == only;
-                keep.then(|| writer.push_translation(&call)).transpose()?;
-                Some((Probe::Translate, keep))
+                writer.push_translation(&call)?;
+                Probe::Translate
             }
             Event::Slots(changes) => {
-                changes.iter().try_for_each(|change| writer.push_slot_change(change))?;
-                None
+                return Ok(changes.iter().try_for_each(|change| writer.push_slot_change(change))?);
             }
             Event::Regions(changes) => {
-                changes.iter().try_for_each(|change| writer.push_region_change(change))?;
-                None
+                return Ok(changes.iter().try_for_each(|change| writer.push_region_change(change))?);
             }
             // The stream has answered them itself.
-            Event::AskSlots(_) | Event::AskRegions(_) | Event::Nothing => None,
+            Event::AskSlots(_) | Event::AskRegions(_) | Event::Nothing => return Ok(()),
         };
-        if let Some((probe, kept)) = counted
-            && let Some(meta) = self.meta.probes.get_mut(&probe)
-        {
-            if kept {
-                meta.events += 1;
-            } else {
-                meta.account.filtered += 1;
-            }
+        if let Some(meta) = self.meta.probes.get_mut(&probe) {
+            meta.events += 1;
         }
         Ok(())
     }
@@ -162,10 +160,14 @@ impl Session {
         self.take_warnings();
         self.unread_layouts = self.stream.ask_again(&mut self.probes);
         let known = self.meta.vms.len() + self.meta.devices.len() + self.meta.tables.len();
-        self.read_accounts()?;
-        let events: u64 = self.meta.probes.values().map(|probe| probe.events).sum();
-        let lost: u64 = self.meta.probes.values().map(|probe| probe.account.lost()).sum();
-        self.progress.set_message(format!("{events} events recorded, {lost} lost"));
+        self.read_figures()?;
+        let sum = |of: fn(&ProbeMeta) -> u64| self.meta.probes.values().map(of).sum::<u64>();
+        let (calls, events, lost) = (
+            sum(|probe| probe.counted.unwrap_or(0)),
+            sum(|probe| probe.events),
+            sum(|probe| probe.account.lost()),
+        );
+        self.progress.set_message(format!("{calls} calls counted, {events} events recorded, {lost} lost"));
         self.progress.tick();
         if let Some(writer) = &mut self.writer {
             writer.flush()?;
@@ -184,14 +186,12 @@ impl Session {
         }
     }
 
-    fn read_accounts(&mut self) -> anyhow::Result<()> {
-        for (&probe, meta) in &mut self.meta.probes {
-            let filtered = meta.account.filtered;
-            let account = self.probes.account(probe).context("cannot read the probes' counters")?;
-            meta.account = Account { filtered, ..account };
+    /// Brings accounts, histograms and the lists of VMs and devices up to date.
+    fn read_figures(&mut self) -> anyhow::Result<()> {
+        if let Some(writer) = &mut self.writer {
+            let (resolver, time) = (self.stream.resolver_mut(), probe::clock().monotonic);
+            self.figures.read(&self.probes, resolver, &mut self.meta, writer, time)?;
         }
-        self.meta.layout_account =
-            self.probes.layout_account().context("cannot read the probes' counters")?;
         let (vms, devices, tables) = self.stream.resolver().objects();
         (self.meta.vms, self.meta.devices, self.meta.tables) = (vms, devices, tables);
         Ok(())
@@ -206,7 +206,8 @@ impl Session {
         let ended = ended?;
         rest?;
         self.report();
-        let lost = self.meta.probes.values().any(|probe| probe.account.lost() > 0)
+        let max_lost = self.meta.max_lost;
+        let lost = self.meta.probes.values().any(|probe| !probe.is_whole(max_lost))
             || self.meta.layout_account.layout_lost() > 0
             || self.unread_layouts > 0;
         let failed = matches!(ended, Ended::Command(status) if !status.success());
@@ -229,7 +230,7 @@ impl Session {
             self.meta.warnings.push(warning);
         }
         self.take_warnings();
-        self.read_accounts()?;
+        self.read_figures()?;
         self.meta.end = probe::clock();
         ended_by.clone_into(&mut self.meta.ended_by);
         if let Some(writer) = self.writer.take() {
@@ -242,18 +243,29 @@ impl Session {
         for (probe, meta) in &self.meta.probes {
             let account = &meta.account;
             let attach = meta.attached.first().map_or("not attached", |attached| attached.kind.name());
-            eprintln!(
-                "{:<10} {attach:<12} {} entries, {} returns, {} events, {} lost{}",
+            let mut line = format!(
+                "{:<10} {attach:<12} {} entries, {} returns, {} counted, {} events, {} lost",
                 probe.name(),
                 account.entries,
                 account.returns,
+                meta.counted.unwrap_or(0),
                 meta.events,
                 account.lost(),
-                match account.unfinished() {
-                    0 => String::new(),
-                    count => format!(", {count} still under way at the end"),
-                },
             );
+            if account.filtered > 0 {
+                line += &format!(", {} filtered", account.filtered);
+            }
+            if account.in_flight() > 0 {
+                line += &format!(", {} still in flight at the end", account.in_flight());
+            }
+            if !meta.is_whole(self.meta.max_lost) {
+                let reasons = incomplete(meta);
+                line += &format!(" — incomplete: {}", reasons.join(", "));
+            }
+            eprintln!("{line}");
+            if let Some(remedy) = remedy(meta) {
+                eprintln!("           {remedy}");
+            }
         }
         let lost = self.meta.layout_account.layout_lost();
         if lost > 0 {
@@ -264,8 +276,47 @@ impl Session {
     }
 }
 
+/// Why a probe's figures do not rest on every call.
+fn incomplete(meta: &ProbeMeta) -> Vec<String> {
+    let lost = Lost::new(&meta.account, meta.events);
+    let mut reasons: Vec<_> =
+        lost.reasons().into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    if meta.residual() > 0 {
+        reasons.push(format!("the account does not close by {}", meta.residual()));
+    }
+    reasons
+}
+
+/// What to do where the kernel skipped programs of fentry, which are not alone on their CPU on a preemptible kernel.
+fn remedy(meta: &ProbeMeta) -> Option<&'static str> {
+    let skipped = meta.account.missed + meta.account.missed_returns;
+    let by_fentry = meta.attached.first().is_some_and(|attached| attached.kind == AttachKind::Fentry);
+    (skipped > 0 && by_fentry).then_some(
+        "the kernel skips an fentry program while another task is inside the same one on that CPU, as can be on a \
+         preemptible kernel; with --attach kprobe it does not",
+    )
+}
+
 /// What became of a probe's functions, for `meta.json`.
 fn describe(verdict: Verdict) -> ProbeMeta {
     let note = (!verdict.notes.is_empty()).then(|| verdict.notes.join("; "));
     ProbeMeta { attached: verdict.attached, note, ..ProbeMeta::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::remedy;
+    use memslot::recording::{Account, AttachKind, Attached, ProbeMeta};
+
+    #[test]
+    fn kprobes_are_advised_only_where_fentry_programs_were_skipped() {
+        let meta = |kind, missed_returns| ProbeMeta {
+            attached: vec![Attached { function: "f".into(), kind }],
+            account: Account { missed_returns, ..Account::default() },
+            ..ProbeMeta::default()
+        };
+        assert!(remedy(&meta(AttachKind::Fentry, 6)).is_some_and(|text| text.contains("--attach kprobe")));
+        assert_eq!(remedy(&meta(AttachKind::Fentry, 0)), None);
+        assert_eq!(remedy(&meta(AttachKind::Kprobe, 6)), None);
+    }
 }

@@ -50,10 +50,19 @@ pub(super) fn is_alive(pid: u32) -> bool {
 
 /// Does the process hold a VM? One whose files we may not look at may.
 pub(super) fn has_vm(pid: u32) -> bool {
-    let Ok(files) = fs::read_dir(Path::new("/proc").join(pid.to_string()).join("fd")) else { return true };
-    files
-        .flatten()
-        .any(|file| fs::read_link(file.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:kvm-vm"))
+    vm_among_files(pid).unwrap_or(true)
+}
+
+/// Does the process hold a VM, as far as we may look?
+pub(super) fn holds_vm(pid: u32) -> bool {
+    vm_among_files(pid).unwrap_or(false)
+}
+
+fn vm_among_files(pid: u32) -> Option<bool> {
+    let mut files = fs::read_dir(Path::new("/proc").join(pid.to_string()).join("fd")).ok()?.flatten();
+    let has_vm = files
+        .any(|file| fs::read_link(file.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:kvm-vm"));
+    Some(has_vm)
 }
 
 /// Is there such a program? Asked before anything is written.

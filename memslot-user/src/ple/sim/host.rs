@@ -253,6 +253,7 @@ impl<'a> Host<'a> {
         (self.record)(PleExit {
             time: state.entered.0,
             latency: time - state.entered.0,
+            on_cpu: None,
             on_spin: None,
             cpu: number % cpus,
             vm: VmId(number / cpus),
