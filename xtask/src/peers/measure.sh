@@ -1,13 +1,15 @@
 # Runs in the lab, in front of a list of measurements: runs workloads while tools measure them. Nothing polls while a
 # workload's clock runs; whoever waits, waits for a pipe.
 
+here=$PWD
+
 # perf and bpftrace find their libraries, and are found.
-ln -s /work/peers/lib /lib64
-export LD_LIBRARY_PATH=/work/peers/lib
-export PATH="$PATH:/work/peers"
+ln -s "$here/peers/lib" /lib64
+export LD_LIBRARY_PATH="$here/peers/lib"
+export PATH="$PATH:$here/peers"
 
 # Started by each tool as the command to trace, when all is attached: says so, and lasts until it is told to end.
-cat >/work/held <<'HELD'
+cat >"$here/held" <<'HELD'
 #!/bin/sh
 # A recorder that stands still costs what its probes cost, and no more.
 [ -z "$STANDS_STILL" ] || kill -STOP $PPID
@@ -16,11 +18,11 @@ read -r _ </tmp/release
 [ -z "$STANDS_STILL" ] || kill -CONT $PPID
 HELD
 # bpftrace starts nothing but ELF programs.
-cat >/work/bpftrace-while <<'WHILE'
+cat >"$here/bpftrace-while" <<'WHILE'
 #!/bin/sh
 exec bpftrace -e "$1" -c "/bin/sh $2"
 WHILE
-chmod +x /work/held /work/bpftrace-while
+chmod +x "$here/held" "$here/bpftrace-while"
 
 # measure NAME WORKLOAD [TOOL…]: runs `memslot workload WORKLOAD` while TOOL, called with a command to trace, has
 # attached; without one, alone. Leaves NAME.workload (JSON) and NAME.tool (what it said).
@@ -38,7 +40,7 @@ measure() {
     memslot workload $workload --json --wait --hold-open </tmp/go >/tmp/said 2>"/tmp/$name.error" &
     read -r line <&6
     {
-        "$@" /work/held
+        "$@" "$here/held"
         echo "exit code $?"
         echo failed >/tmp/attached
     } >"$LAB_OUT/$name.tool" 2>&1 &
