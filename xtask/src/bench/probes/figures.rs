@@ -121,7 +121,7 @@ fn add(costs: &mut Costs, directory: &Path, measurement: &Measurement, memslot: 
             let said = text(&directory.join(format!("{name}.tool")))?;
             let recording = directory.join(format!("{name}.recording"));
             let counted = match &measurement.tool {
-                Tool::Memslot { .. } => by_memslot(&recording, function, calls)?,
+                Tool::Memslot { mode, .. } => by_memslot(&recording, function, mode, calls)?,
                 Tool::PerfFtrace => by_peer(&peers::perf_histogram(&said), calls),
                 Tool::Bpftrace(_) | Tool::Nothing { .. } => by_peer(&peers::bpftrace_histogram(&said), calls),
             };
@@ -141,7 +141,7 @@ fn by_peer(histogram: &peers::Histogram, calls: u64) -> Counted {
     Counted { calls, counted, lost, lost_reported: 0, shows: histogram.mode().map(str::to_owned) }
 }
 
-fn by_memslot(recording: &Path, function: Function, calls: u64) -> Result<Counted> {
+fn by_memslot(recording: &Path, function: Function, mode: &str, calls: u64) -> Result<Counted> {
     let meta = json(&recording.join("meta.json"))?;
     let probe = &meta["probes"][function.probe];
     let number = |key: &str| probe["account"][key].as_u64().with_context(|| format!("meta.json lacks {key}"));
@@ -152,8 +152,9 @@ fn by_memslot(recording: &Path, function: Function, calls: u64) -> Result<Counte
     }
     let returns = number("returns")?;
     ensure!(number("entries")? == returns, "{} entries and {returns} returns", number("entries")?);
-    // Where events are asked for, what counts is what came to the disk.
-    let counted = probe["events"].as_u64().filter(|events| *events > 0).unwrap_or(returns);
+    // Where all events are asked for, what counts is what came to the disk.
+    let counts = if mode == "events" { "events" } else { "counted" };
+    let counted = probe[counts].as_u64().with_context(|| format!("meta.json lacks {counts}"))?;
     Ok(Counted { calls, counted, lost: calls.saturating_sub(counted), lost_reported, shows: None })
 }
 

@@ -85,18 +85,16 @@ impl Args {
     pub(super) fn run(self) -> Result<ExitCode> {
         setup::ensure()?;
         let memslot = build::static_binary(&build::probes()?)?;
-        let help = Tool::new(&memslot).args(["record", "--help"]).text()?;
-        let modes = plan::possible_values(&help, "--mode");
         let readers = progress::step("measuring the user side", || user_side(&memslot))?;
         let mut kernels = BTreeMap::new();
         for series in Series::ALL.into_iter().filter(|series| self.kernel.is_none_or(|only| only == *series))
         {
             let message = format!("measuring the probes on {}", series.name());
-            let (release, kernel) = progress::step(&message, || measure(series, &memslot, &modes))?;
+            let (release, kernel) = progress::step(&message, || measure(series, &memslot))?;
             kernels.insert(release, kernel);
         }
         let targets = targets::targets(&kernels, &readers);
-        print!("{}", text::text(&kernels, &readers, &targets, &modes));
+        print!("{}", text::text(&kernels, &readers, &targets));
         if let Some(path) = &self.json {
             let user_side = UserSide {
                 events_per_s: readers.iter().map(|reader| reader.events_per_s.value).fold(f64::MAX, f64::min),
@@ -118,8 +116,8 @@ fn user_side(memslot: &Path) -> Result<Vec<Reader>> {
 }
 
 /// One boot in the exact mode, with all measurements one after the other.
-fn measure(series: Series, memslot: &Path, modes: &[String]) -> Result<(String, Kernel)> {
-    let measurements = plan::measurements(modes);
+fn measure(series: Series, memslot: &Path) -> Result<(String, Kernel)> {
+    let measurements = plan::measurements();
     let out = paths::target().join("bench").join(series.name());
     if out.exists() {
         fs::remove_dir_all(&out).with_context(|| format!("cannot remove {}", out.display()))?;

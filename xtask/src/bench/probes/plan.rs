@@ -46,6 +46,9 @@ impl Workload {
     }
 }
 
+/// The modes of `memslot record`.
+const MODES: [&str; 3] = ["histogram", "sample", "events"];
+
 /// What measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tool {
@@ -53,8 +56,8 @@ pub(super) enum Tool {
     Nothing { again: bool },
     /// A probe of ours.
     Memslot {
-        /// As `memslot record --mode` calls it; none where it has no modes and records events.
-        mode: Option<String>,
+        /// As `memslot record --mode` calls it.
+        mode: &'static str,
         /// As `memslot record --attach` calls it.
         attach: &'static str,
         /// Whether the recorder reads while the workload runs, or stands still until it is over.
@@ -73,10 +76,7 @@ impl Tool {
             Self::Nothing { again: false } => "baseline".to_owned(),
             Self::Nothing { again: true } => "baseline_again".to_owned(),
             Self::Memslot { mode, attach, reads } => {
-                let mode = match mode.as_deref() {
-                    None | Some("events") => "event",
-                    Some(mode) => mode,
-                };
+                let mode = if *mode == "events" { "event" } else { mode };
                 let suffix = ATTACH.iter().find(|(name, _)| name == attach).map_or("", |(_, suffix)| suffix);
                 format!("{mode}{suffix}{}", if *reads { "_read" } else { "" })
             }
@@ -91,10 +91,9 @@ impl Tool {
             Self::Nothing { .. } => String::new(),
             Self::Memslot { mode, attach, reads } => {
                 let still = if *reads { "" } else { "env STANDS_STILL=1 " };
-                let mode = mode.as_ref().map(|mode| format!("--mode {mode} ")).unwrap_or_default();
                 let probe = function.probe;
                 format!(
-                    " {still}memslot record -o \"$LAB_OUT/{name}.recording\" --probe {probe} --attach {attach} {mode}--"
+                    " {still}memslot record -o \"$LAB_OUT/{name}.recording\" --probe {probe} --attach {attach} --mode {mode} --"
                 )
             }
             Self::Bpftrace(kind) => {
@@ -127,29 +126,26 @@ impl Measurement {
     }
 }
 
-/// All measurements of one boot. `modes` are those that `memslot record` offers.
-pub(super) fn measurements(modes: &[String]) -> Vec<Measurement> {
+/// All measurements of one boot.
+pub(super) fn measurements() -> Vec<Measurement> {
     let mut all = Vec::new();
     for ranges in WALKED {
         let workload = Workload { function: TRANSLATE, ranges };
-        all.extend(tools(modes, ranges == COMPARED, true).into_iter().map(|tool| (workload.clone(), tool)));
+        all.extend(tools(ranges == COMPARED, true).into_iter().map(|tool| (workload.clone(), tool)));
     }
     let workload = Workload { function: PAGE_FAULT, ranges: COMPARED };
-    all.extend(tools(modes, true, false).into_iter().map(|tool| (workload.clone(), tool)));
+    all.extend(tools(true, false).into_iter().map(|tool| (workload.clone(), tool)));
     all.into_iter().map(|(workload, tool)| Measurement { workload, tool }).collect()
 }
 
 /// The tools in turn: ours, with `peers` the others too, and `everything` those whose reader takes CPU time besides.
-fn tools(modes: &[String], peers: bool, everything: bool) -> Vec<Tool> {
+fn tools(peers: bool, everything: bool) -> Vec<Tool> {
     let mut tools = vec![Tool::Nothing { again: false }];
-    let own: Vec<Option<String>> =
-        if modes.is_empty() { vec![None] } else { modes.iter().cloned().map(Some).collect() };
-    for mode in own {
+    for mode in MODES {
         for (attach, _) in ATTACH {
-            tools.push(Tool::Memslot { mode: mode.clone(), attach, reads: false });
+            tools.push(Tool::Memslot { mode, attach, reads: false });
         }
-        let has_events = mode.as_deref().is_none_or(|mode| mode == "events");
-        if everything && peers && has_events {
+        if everything && peers && mode == "events" {
             tools.push(Tool::Memslot { mode, attach: ATTACH[0].0, reads: true });
         }
     }
@@ -175,45 +171,30 @@ pub(super) fn script(measurements: &[Measurement]) -> String {
     script
 }
 
-/// The words that `option` takes, from a command's help: `[possible values: a, b]` behind it, or one a line.
-pub(super) fn possible_values(help: &str, option: &str) -> Vec<String> {
-    let Some((_, rest)) = help.split_once(&format!("{option} <")) else { return Vec::new() };
-    // Up to the next option.
-    let own = rest.split("\n  -").next().unwrap_or(rest);
-    let own = own.split("\n      --").next().unwrap_or(own);
-    if let Some((_, values)) = own.split_once("[possible values: ") {
-        let values = values.split(']').next().unwrap_or_default();
-        return values.split(',').map(|value| value.split_whitespace().collect()).collect();
-    }
-    let listed = |line: &str| {
-        let word = line.trim().strip_prefix("- ")?;
-        Some(word.split(':').next().unwrap_or(word).to_owned())
-    };
-    own.lines().filter_map(listed).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_tool_has_a_name_of_its_own_and_a_baseline() {
-        for modes in [vec![], ["histogram", "sample", "events"].map(str::to_owned).to_vec()] {
-            let all = measurements(&modes);
-            let mut names: Vec<String> = all.iter().map(Measurement::name).collect();
-            for measurement in &all {
-                let baseline = Measurement { tool: Tool::Nothing { again: false }, ..measurement.clone() };
-                assert!(names.contains(&baseline.name()), "{measurement:?}");
-            }
-            for name in ["translate-53.event", "translate-509.event_kprobe", "page_fault-53.bpftrace_kfunc"] {
-                assert!(names.iter().any(|other| other == name), "{name}");
-            }
-            assert_eq!(names.contains(&"translate-3.histogram".to_owned()), !modes.is_empty());
-            let count = names.len();
-            names.sort();
-            names.dedup();
-            assert_eq!(names.len(), count);
+        let all = measurements();
+        let mut names: Vec<String> = all.iter().map(Measurement::name).collect();
+        for measurement in &all {
+            let baseline = Measurement { tool: Tool::Nothing { again: false }, ..measurement.clone() };
+            assert!(names.contains(&baseline.name()), "{measurement:?}");
         }
+        for name in [
+            "translate-53.event",
+            "translate-509.event_kprobe",
+            "translate-3.histogram",
+            "page_fault-53.bpftrace_kfunc",
+        ] {
+            assert!(names.iter().any(|other| other == name), "{name}");
+        }
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
     }
 
     #[test]
@@ -226,7 +207,7 @@ mod tests {
         let begin = "'vhost --regions 53 --order shuffled --kicks 60'";
         assert_eq!(line(Tool::Nothing { again: false }), format!("measure translate-53.baseline {begin}"));
         assert_eq!(
-            line(Tool::Memslot { mode: Some("histogram".into()), attach: "kprobe", reads: false }),
+            line(Tool::Memslot { mode: "histogram", attach: "kprobe", reads: false }),
             format!(
                 "measure translate-53.histogram_kprobe {begin} env STANDS_STILL=1 memslot record -o \
                  \"$LAB_OUT/translate-53.histogram_kprobe.recording\" --probe translate --attach kprobe \
@@ -238,19 +219,5 @@ mod tests {
             format!("measure translate-53.perf_ftrace {begin} perf ftrace latency -a -T translate_desc --")
         );
         assert!(line(Tool::Bpftrace("kfunc")).ends_with("delete(@start[tid]); }'"));
-    }
-
-    #[test]
-    fn modes_are_found_in_both_forms_of_help() {
-        let short = "  -o, --output <OUTPUT>  x [default: y]\n      --mode <MODE>      What [default: events] \
-                     [possible values: histogram, sample, events]\n      --attach <ATTACH>  How [possible \
-                     values: auto, fentry]\n";
-        assert_eq!(possible_values(short, "--mode"), ["histogram", "sample", "events"]);
-        assert_eq!(possible_values(short, "--attach"), ["auto", "fentry"]);
-        let long = "      --mode <MODE>\n          What\n\n          Possible values:\n          - histogram: in \
-                    the kernel\n          - events:    all\n          \n          [default: events]\n\n      --vm \
-                    <PID>\n          - no: value\n";
-        assert_eq!(possible_values(long, "--mode"), ["histogram", "events"]);
-        assert!(possible_values(long, "--none").is_empty());
     }
 }

@@ -8,12 +8,7 @@ use super::{
 use std::{collections::BTreeMap, fmt::Write as _};
 
 /// All figures.
-pub(super) fn text(
-    kernels: &BTreeMap<String, Kernel>,
-    readers: &[Reader],
-    targets: &[Target],
-    modes: &[String],
-) -> String {
+pub(super) fn text(kernels: &BTreeMap<String, Kernel>, readers: &[Reader], targets: &[Target]) -> String {
     let mut text = String::new();
     for (release, kernel) in kernels {
         let _ = writeln!(text, "Kernel {release}, exact mode, instructions a call\n");
@@ -43,9 +38,6 @@ pub(super) fn text(
         let _ = writeln!(text, "  {:<26} {:>10} {rate:>28} {bytes:>14.2}", reader.records, reader.events);
     }
     text.push('\n');
-    if !modes.iter().any(|mode| mode == "histogram") {
-        text.push_str("This memslot records events alone: there are no other modes to measure.\n");
-    }
     for target in targets {
         let limit = round(target.limit);
         let _ = match (target.measured, target.met) {
@@ -126,7 +118,7 @@ mod tests {
             target(Some(99.5), Some(true), None),
             target(None, None, Some("no such mode")),
         ];
-        let text = text(&BTreeMap::new(), &[], &targets, &["histogram".to_owned()]);
+        let text = text(&BTreeMap::new(), &[], &targets);
         let lines: Vec<&str> = text.lines().rev().take(3).collect();
         assert_eq!(
             lines,
