@@ -2,6 +2,7 @@
 
 use super::layouts::{self, SlotHistory};
 use super::synthetic::{self, Shape};
+use super::tests::{of, place, replay};
 use super::*;
 use crate::engine::{Engine, EngineId};
 use crate::model::*;
@@ -11,22 +12,8 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use std::path::{Path, PathBuf};
 
-fn place() -> (tempfile::TempDir, PathBuf) {
-    let parent = tempfile::tempdir().unwrap();
-    let dir = parent.path().join("recording");
-    (parent, dir)
-}
-
-fn replay(dir: &Path, options: &Options) -> Vec<ProbeReplay> {
-    run(&Recording::open(dir).unwrap(), options, &|_| {}).unwrap()
-}
-
 fn untimed() -> Options {
     Options { rounds: 0, engines: Some(EngineId::ALL.to_vec()), ..Options::default() }
-}
-
-fn of(replays: &[ProbeReplay], probe: Probe) -> &ProbeReplay {
-    replays.iter().find(|replay| replay.probe == probe).unwrap()
 }
 
 /// A copy of the recording with other faults.

@@ -11,13 +11,13 @@ use crate::recording::{Meta, Recording, TableMeta, VmMeta, Writer};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-fn place() -> (tempfile::TempDir, PathBuf) {
+pub(super) fn place() -> (tempfile::TempDir, PathBuf) {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("recording");
     (parent, dir)
 }
 
-fn replay(dir: &Path, options: &Options) -> Vec<ProbeReplay> {
+pub(super) fn replay(dir: &Path, options: &Options) -> Vec<ProbeReplay> {
     run(&Recording::open(dir).unwrap(), options, &|_| {}).unwrap()
 }
 
@@ -25,7 +25,7 @@ fn quick() -> Options {
     Options { rounds: 7, ..Options::default() }
 }
 
-fn of(replays: &[ProbeReplay], probe: Probe) -> &ProbeReplay {
+pub(super) fn of(replays: &[ProbeReplay], probe: Probe) -> &ProbeReplay {
     replays.iter().find(|replay| replay.probe == probe).unwrap()
 }
 
