@@ -124,7 +124,7 @@ impl DynamicEngine for IntervalTree {
     /// Unlike KVM's slots, regions may overlap: vhost does not refuse that.
     fn insert(&mut self, range: Range) -> Result<(), BuildError> {
         check_each(&[range])?;
-        if self.len() >= NIL as usize - 1 {
+        if self.tree.nodes.is_full() {
             return Err(BuildError::TooMany);
         }
         self.tree.insert(range);

@@ -9,6 +9,7 @@ mod id;
 mod interval_tree;
 mod last_used;
 mod linear;
+mod node;
 mod nodes;
 mod observe;
 mod rb;

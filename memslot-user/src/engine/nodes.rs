@@ -1,14 +1,13 @@
 //! The nodes of a search tree, and the search that KVM's trees have in common.
 //!
 //! What a search reads of a node lies apart from what only changes need, so that a line holds more of
-//! it; and the nodes lie in pre-order with the larger subtree first, so
-//! that more often than not the next node of a search is the neighbour. A change puts its node wherever a place is free. The order is restored when a tree
-//! has been built, and then after as many changes as it has nodes, so that a change costs O(1) for it
-//! on average. The shape is never touched by that, and with it no count of nodes.
+//! it; and the nodes lie in pre-order with the larger subtree first, so that more often than not the next
+//! node of a search is the neighbour. A change puts its node wherever a place is free. The order is
+//! restored when a tree has been built, and then after as many changes as it has nodes, so that a change
+//! costs O(1) for it on average. The shape is never touched by that, and with it no count of nodes.
 
+use super::node::{Children, End, Node};
 use super::{LINE, Observer, Range, next_line};
-use std::fmt::Debug;
-use std::hint::select_unpredictable;
 use std::mem::offset_of;
 
 /// No node.
@@ -17,76 +16,6 @@ pub(super) const NIL: u32 = u32::MAX;
 pub(super) const LEFT: usize = 0;
 /// The side of higher (or, in an interval tree, equal) starts.
 pub(super) const RIGHT: usize = 1;
-
-/// The largest end of the ranges in a subtree: a number in vhost's tree, nothing in the others.
-pub(super) trait End: Copy + Default + Debug {
-    /// Is it kept?
-    const KEPT: bool;
-    /// What is kept of an end.
-    fn keep(end: u64) -> Self;
-    /// The end; 0 where none is kept.
-    fn get(self) -> u64;
-}
-
-impl End for () {
-    const KEPT: bool = false;
-    fn keep(_end: u64) {}
-    fn get(self) -> u64 {
-        0
-    }
-}
-
-impl End for u64 {
-    const KEPT: bool = true;
-    fn keep(end: u64) -> Self {
-        end
-    }
-    #[inline(always)]
-    fn get(self) -> u64 {
-        self
-    }
-}
-
-/// The two children of a node.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Children {
-    left: u32,
-    /// Complemented. Of two plain neighbours the compiler would read one, and that only after the
-    /// comparison that chooses: 5 cycles more on every level.
-    not_right: u32,
-}
-
-impl Children {
-    const NONE: Self = Self { left: NIL, not_right: !NIL };
-
-    fn new([left, right]: [u32; 2]) -> Self {
-        Self { left, not_right: !right }
-    }
-
-    /// Left and right.
-    #[inline(always)]
-    pub(super) fn both(self) -> [u32; 2] {
-        [self.left, !self.not_right]
-    }
-
-    /// The left one or the right one: both are read and one is taken, without a branch, so that no
-    /// guess of the side can be wrong.
-    #[inline(always)]
-    pub(super) fn choose(self, left: bool) -> u32 {
-        select_unpredictable(left, self.left, !self.not_right)
-    }
-}
-
-/// What a search reads of a node.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Node<E> {
-    pub(super) start: u64,
-    pub(super) last: u64,
-    pub(super) children: Children,
-    /// The largest end below the left child, 0 without one. The kernel reads it in that child; kept
-    /// here it is the same number, and a child that is rejected need not be read.
-    pub(super) left_end: E,
-}
 
 /// The rest of a node.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +31,8 @@ struct Rest<E> {
 /// Nodes that hang in one tree; each is named by its place.
 #[derive(Clone, Debug)]
 pub(super) struct Nodes<E> {
-    nodes: Vec<Node<E>>,
+    /// [`Node`]s.
+    words: Vec<u64>,
     rest: Vec<Rest<E>>,
     free: Vec<u32>,
     pub(super) root: u32,
@@ -112,23 +42,53 @@ pub(super) struct Nodes<E> {
 
 impl<E> Default for Nodes<E> {
     fn default() -> Self {
-        Self { nodes: Vec::new(), rest: Vec::new(), free: Vec::new(), root: NIL, changes: 0 }
+        let (words, rest, free) = (Vec::new(), Vec::new(), Vec::new());
+        Self { words, rest, free, root: NIL, changes: 0 }
     }
 }
 
 impl<E: End> Nodes<E> {
     #[inline(always)]
-    pub(super) fn get(&self, at: u32) -> Option<&Node<E>> {
-        self.nodes.get(at as usize)
+    pub(super) fn get(&self, at: u32) -> Option<Node<E>> {
+        Node::read(&self.words, at)
+    }
+
+    /// Changes a node, if it is one.
+    fn change(&mut self, at: u32, change: impl FnOnce(&mut Node<E>)) {
+        if let Some(mut node) = self.get(at) {
+            change(&mut node);
+            node.write(&mut self.words, at);
+        }
+    }
+
+    /// The number of a node, by which what is not its words is found.
+    #[inline(always)]
+    fn number(at: u32) -> usize {
+        at as usize / E::WORDS
+    }
+
+    /// The name of the node with a number.
+    fn place_of(number: usize) -> u32 {
+        u32::try_from(number * E::WORDS).unwrap_or(NIL)
+    }
+
+    /// Has it as many nodes as can be named?
+    pub(super) fn is_full(&self) -> bool {
+        self.free.is_empty() && Self::place_of(self.rest.len() + 1) == NIL
+    }
+
+    #[inline(always)]
+    fn rest(&self, at: u32) -> Option<&Rest<E>> {
+        self.rest.get(Self::number(at))
     }
 
     pub(super) fn key(&self, at: u32) -> u32 {
-        self.rest[at as usize].key
+        self.rest[Self::number(at)].key
     }
 
     #[inline(always)]
     pub(super) fn range(&self, at: u32) -> Option<Range> {
-        let (node, rest) = (self.get(at)?, self.rest.get(at as usize)?);
+        let (node, rest) = (self.get(at)?, self.rest(at)?);
         Some(Range { start: node.start, last: node.last, key: rest.key })
     }
 
@@ -139,7 +99,7 @@ impl<E: End> Nodes<E> {
     /// Says that a search stands at a node: of it, it reads what lies first.
     #[inline(always)]
     pub(super) fn tell_node(&self, at: u32, observer: &mut impl Observer) {
-        observer.read(at as usize * size_of::<Node<E>>(), size_of::<Node<E>>());
+        observer.read(at as usize * size_of::<u64>(), Node::<E>::BYTES);
     }
 
     /// Says that a search reads the largest end of a node and all below it.
@@ -151,7 +111,7 @@ impl<E: End> Nodes<E> {
     /// Where the rest of a node lies: after all that lies first, in a line of its own.
     #[inline(always)]
     fn rest_at(&self, at: u32) -> usize {
-        next_line(size_of_val(self.nodes.as_slice())) + at as usize * size_of::<Rest<E>>()
+        next_line(size_of_val(self.words.as_slice())) + Self::number(at) * size_of::<Rest<E>>()
     }
 
     /// Says that a search ends at a node, whose key it reads.
@@ -218,30 +178,30 @@ impl<E: End> Nodes<E> {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.nodes.len() - self.free.len()
+        self.rest.len() - self.free.len()
     }
 
     pub(super) fn footprint(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node<E>>()
+        self.words.capacity() * size_of::<u64>()
             + self.rest.capacity() * size_of::<Rest<E>>()
             + self.free.capacity() * size_of::<u32>()
     }
 
     pub(super) fn child(&self, at: u32, side: usize) -> u32 {
-        self.nodes[at as usize].children.both()[side]
+        self.get(at).map_or(NIL, |node| node.children.both()[side])
     }
 
     pub(super) fn parent(&self, at: u32) -> u32 {
-        self.rest[at as usize].parent
+        self.rest[Self::number(at)].parent
     }
 
     /// Leaves are black.
     pub(super) fn is_red(&self, at: u32) -> bool {
-        self.rest.get(at as usize).is_some_and(|rest| !rest.black)
+        self.rest(at).is_some_and(|rest| !rest.black)
     }
 
     pub(super) fn paint(&mut self, at: u32, black: bool) {
-        self.rest[at as usize].black = black;
+        self.rest[Self::number(at)].black = black;
     }
 
     /// Which child of `parent` is `at`?
@@ -255,14 +215,14 @@ impl<E: End> Nodes<E> {
         let Range { start, last, key } = range;
         let node = Node { start, last, children: Children::NONE, left_end: E::default() };
         let rest = Rest { key, parent: NIL, black: false, end: E::keep(last) };
-        if let Some(at) = self.free.pop() {
-            self.nodes[at as usize] = node;
-            self.rest[at as usize] = rest;
-            return at;
-        }
-        self.nodes.push(node);
-        self.rest.push(rest);
-        u32::try_from(self.nodes.len() - 1).unwrap_or(NIL)
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.words.resize(self.words.len() + E::WORDS, 0);
+            self.rest.push(rest);
+            Self::place_of(self.rest.len() - 1)
+        });
+        node.write(&mut self.words, at);
+        self.rest[Self::number(at)] = rest;
+        at
     }
 
     /// Frees the place of a node, which must hang nowhere.
@@ -273,15 +233,15 @@ impl<E: End> Nodes<E> {
 
     /// Hangs `at`, which may be no node, under `parent` on `side`, or as the root.
     pub(super) fn link(&mut self, parent: u32, side: usize, at: u32) {
-        match self.nodes.get_mut(parent as usize) {
-            Some(node) => {
-                let mut both = node.children.both();
-                both[side] = at;
-                node.children = Children::new(both);
-            }
-            None => self.root = at,
+        if parent == NIL {
+            self.root = at;
         }
-        if let Some(rest) = self.rest.get_mut(at as usize) {
+        self.change(parent, |node| {
+            let mut both = node.children.both();
+            both[side] = at;
+            node.children = Children::new(both);
+        });
+        if let Some(rest) = self.rest.get_mut(Self::number(at)) {
             rest.parent = parent;
         }
     }
@@ -307,21 +267,22 @@ impl<E: End> Nodes<E> {
     /// The largest end of a node and all below it; 0 where there is none.
     #[inline(always)]
     pub(super) fn end(&self, at: u32) -> u64 {
-        self.rest.get(at as usize).map_or(0, |rest| rest.end.get())
+        self.rest(at).map_or(0, |rest| rest.end.get())
     }
 
     /// What a node must know of the ends: below its left child, and of all.
     pub(super) fn ends(&self, at: u32) -> [u64; 2] {
         let [left, right] = [LEFT, RIGHT].map(|side| self.end(self.child(at, side)));
-        [left, self.nodes[at as usize].last.max(left).max(right)]
+        let last = self.get(at).map_or(0, |node| node.last);
+        [left, last.max(left).max(right)]
     }
 
     /// Makes it know that.
     pub(super) fn update(&mut self, at: u32) {
         if E::KEPT {
             let [left, all] = self.ends(at).map(E::keep);
-            self.nodes[at as usize].left_end = left;
-            self.rest[at as usize].end = all;
+            self.change(at, |node| node.left_end = left);
+            self.rest[Self::number(at)].end = all;
         }
     }
 
@@ -347,35 +308,37 @@ impl<E: End> Nodes<E> {
         }
         // Parents before children; backwards, sizes add up.
         let before = self.pre_order();
-        let mut sizes = vec![1_u32; self.nodes.len()];
+        let mut sizes = vec![1_u32; self.rest.len()];
         for at in before.iter().rev() {
-            if let Some(size) = sizes.get(*at as usize).copied()
-                && let Some(above) = sizes.get_mut(self.parent(*at) as usize)
+            if let Some(size) = sizes.get(Self::number(*at)).copied()
+                && let Some(above) = sizes.get_mut(Self::number(self.parent(*at)))
             {
                 *above += size;
             }
         }
         let mut places = Vec::with_capacity(self.len());
-        let mut new = vec![NIL; self.nodes.len()];
+        let mut new = vec![NIL; self.rest.len()];
         let mut open = vec![self.root];
         while let Some(at) = open.pop() {
             let Some(node) = self.get(at) else { continue };
-            new[at as usize] = u32::try_from(places.len()).unwrap_or(NIL);
+            new[Self::number(at)] = Self::place_of(places.len());
             places.push(at);
-            let size = |at: u32| sizes.get(at as usize).copied().unwrap_or(0);
+            let size = |at: u32| sizes.get(Self::number(at)).copied().unwrap_or(0);
             let [left, right] = node.children.both();
             open.extend(if size(left) > size(right) { [right, left] } else { [left, right] });
         }
-        let moved = |at: u32| new.get(at as usize).copied().unwrap_or(NIL);
-        let nodes = places.iter().map(|&at| {
-            let node = self.nodes[at as usize];
-            Node { children: Children::new(node.children.both().map(moved)), ..node }
-        });
-        let rest = places.iter().map(|&at| {
-            let rest = self.rest[at as usize];
-            Rest { parent: moved(rest.parent), ..rest }
-        });
-        (self.nodes, self.rest) = (nodes.collect(), rest.collect());
+        let moved = |at: u32| new.get(Self::number(at)).copied().unwrap_or(NIL);
+        let mut words = vec![0; places.len() * E::WORDS];
+        let mut rest = Vec::with_capacity(places.len());
+        for at in places {
+            let own = self.rest[Self::number(at)];
+            rest.push(Rest { parent: moved(own.parent), ..own });
+            if let Some(node) = self.get(at) {
+                let children = Children::new(node.children.both().map(moved));
+                Node { children, ..node }.write(&mut words, moved(at));
+            }
+        }
+        (self.words, self.rest) = (words, rest);
         self.root = moved(self.root);
         self.free = Vec::new();
         self.changes = 0;
@@ -383,7 +346,7 @@ impl<E: End> Nodes<E> {
 }
 
 const _: () = assert!(LEFT == 0 && RIGHT == 1, "a comparison gives the side");
-const _: () = assert!(size_of::<Node<()>>() * 8 == LINE * 3 && size_of::<Node<u64>>() * 2 == LINE);
+const _: () = assert!(Node::<()>::BYTES * 8 == LINE * 3 && Node::<u64>::BYTES * 2 == LINE);
 
 #[cfg(test)]
 mod tests {
@@ -419,7 +382,7 @@ mod tests {
         assert_eq!(nodes.root, 0);
         let mut at = nodes.root;
         for place in 0..9 {
-            assert_eq!(nodes.child(at, RIGHT), place + 1);
+            assert_eq!(nodes.child(at, RIGHT), Nodes::<()>::place_of(place + 1));
             at = nodes.child(at, RIGHT);
         }
         assert_eq!(nodes.parent(nodes.child(at, LEFT)), at);

@@ -58,7 +58,7 @@ impl DynamicEngine for RbTree {
         check_each(&[range])?;
         match self.tree.nodes.overlapping(&range) {
             Some(held) => Err(BuildError::Overlap(range, held)),
-            None if self.len() >= u32::MAX as usize - 1 => Err(BuildError::TooMany),
+            None if self.tree.nodes.is_full() => Err(BuildError::TooMany),
             None => {
                 self.tree.insert(range);
                 Ok(())

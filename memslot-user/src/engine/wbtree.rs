@@ -123,7 +123,7 @@ impl DynamicEngine for WbTree {
         check_each(&[range])?;
         match self.nodes.overlapping(&range) {
             Some(held) => Err(BuildError::Overlap(range, held)),
-            None if self.len() >= NIL as usize - 1 => Err(BuildError::TooMany),
+            None if self.nodes.is_full() => Err(BuildError::TooMany),
             None => {
                 self.add(range);
                 self.nodes.settle();

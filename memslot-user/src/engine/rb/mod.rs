@@ -13,7 +13,8 @@ mod validate;
 pub use snapshot::SnapshotNode;
 
 use super::Range;
-use super::nodes::{End, LEFT, NIL, Nodes, RIGHT};
+use super::node::End;
+use super::nodes::{LEFT, NIL, Nodes, RIGHT};
 
 /// The tree.
 #[derive(Clone, Debug)]

@@ -25,6 +25,7 @@ impl<E: End> Tree<E> {
         let mut tree = Self::default();
         // The ancestors whose right side is still open, from the root down.
         let mut open: Vec<u32> = Vec::new();
+        let mut placed = Vec::with_capacity(walk.len());
         for SnapshotNode { range, black } in walk.iter().copied() {
             let (mut parent, mut side) = (open.last().copied().unwrap_or(NIL), LEFT);
             while let Some(above) = open
@@ -39,9 +40,10 @@ impl<E: End> Tree<E> {
             tree.nodes.paint(new, black);
             tree.nodes.link(parent, side, new);
             open.push(new);
+            placed.push(new);
         }
         // In pre-order every node comes before those below it: backwards, children come first.
-        for at in (0..u32::try_from(walk.len()).unwrap_or(NIL)).rev() {
+        for at in placed.into_iter().rev() {
             tree.nodes.update(at);
         }
         tree.order();
