@@ -5,9 +5,10 @@ use super::output;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use memslot::chart;
-use memslot::compare::{self, Condition, Gate, Options, Percent, Pooled, Run};
+use memslot::compare::{self, Condition, Gate, Options, Percent, Pooled, Run, Search};
 use memslot::model::Probe;
 use memslot::recording::Recording;
+use memslot::replay::Progress;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,6 +38,10 @@ pub(crate) struct Args {
     /// Also compare the before runs with themselves, to see how often chance alone would be called a change
     #[arg(long)]
     control: bool,
+    /// Also foretell, from the recordings before alone, what this search would take, and hold it against the
+    /// recordings after: an engine of `memslot replay`, and whose last-used slot it asks, e.g. linear, rbtree:off
+    #[arg(long, value_name = "ENGINE[:WHOSE]")]
+    predict: Option<Search>,
     /// What makes the exit code 1, separated by commas: slower, slower:5%, faster, faster:5%, not-comparable,
     /// too-few-runs, never. not-comparable and too-few-runs always do, except with never
     #[arg(long, value_name = "OUTCOMES", value_delimiter = ',')]
@@ -68,8 +73,17 @@ impl Args {
             probes: self.probe.clone(),
         };
         bar.set_position(0);
-        let comparison =
+        let mut comparison =
             compare::compare(&before, &after, &options, &|stage| bar.set_message(stage.to_owned()));
+        if let Some(search) = self.predict {
+            let sides = [opened(&before, &self.before)?, opened(&after, &self.after)?];
+            let report = |progress: Progress| {
+                bar.set_message(progress.stage);
+                bar.set_position(progress.done);
+            };
+            comparison.foretold =
+                compare::predict([&sides[0], &sides[1]], search, comparison.exact, &report)?;
+        }
         let json = comparison.to_json().context("the comparison cannot be written as JSON")?;
         if let Some(out) = &self.out {
             digests::write_file(&out.join("compare.json"), &json)?;
@@ -104,6 +118,11 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// The runs with their recordings.
+fn opened<'a>(runs: &'a [Run], dirs: &[PathBuf]) -> anyhow::Result<Vec<(&'a Run, Recording)>> {
+    runs.iter().zip(dirs).map(|(run, dir)| Ok((run, Recording::open(dir)?))).collect()
 }
 
 fn load(dirs: &[PathBuf], bar: &ProgressBar) -> anyhow::Result<(Vec<Run>, Pooled)> {

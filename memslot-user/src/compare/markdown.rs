@@ -2,8 +2,10 @@
 
 use super::Verdict;
 use super::outcome::{Comparison, Row};
+use super::predict;
 use super::text::{cells, conclusion, control_words, figure_name, legend, runs};
 use std::fmt::Write as _;
+use std::ops::Range;
 
 /// The whole comparison; a table for each probe and size.
 #[must_use]
@@ -27,6 +29,11 @@ pub fn markdown(comparison: &Comparison) -> String {
             let _ = writeln!(out, "\n{} ({}):\n", row.stratum(), runs(row));
         }
         out.push_str(&table(&rows));
+    }
+    if let Some(heading) = predict::heading(&comparison.foretold) {
+        let mut lines = vec![predict::HEADINGS.map(str::to_owned)];
+        lines.extend(comparison.foretold.iter().map(predict::cells));
+        let _ = write!(out, "\n{heading}:\n\n{}", grid(&lines, 2..predict::HEADINGS.len()));
     }
     let mut notes = comparison.notes.clone();
     notes.extend(legend(comparison).into_iter().map(|line| line.replace('*', "\\*")));
@@ -61,8 +68,13 @@ fn table(rows: &[&Row]) -> String {
     // The mark of an interval is no emphasis.
     let lines: Vec<[String; 7]> =
         lines.into_iter().map(|line| line.map(|cell| cell.replace(" *", " \\*"))).collect();
-    let mut widths = [0; 7];
-    for line in &lines {
+    grid(&lines, 2..6)
+}
+
+/// A heading and rows; the columns of figures are set to the right.
+fn grid<const COLUMNS: usize>(lines: &[[String; COLUMNS]], figures: Range<usize>) -> String {
+    let mut widths = [0; COLUMNS];
+    for line in lines {
         for (width, cell) in widths.iter_mut().zip(line) {
             *width = (*width).max(cell.chars().count());
         }
@@ -71,13 +83,16 @@ fn table(rows: &[&Row]) -> String {
     for (place, line) in lines.iter().enumerate() {
         for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
             let pad = " ".repeat(width - cell.chars().count());
-            let figures = (2..6).contains(&column);
-            let _ = if figures { write!(out, "| {pad}{cell} ") } else { write!(out, "| {cell}{pad} ") };
+            let _ = if figures.contains(&column) {
+                write!(out, "| {pad}{cell} ")
+            } else {
+                write!(out, "| {cell}{pad} ")
+            };
         }
         out.push_str("|\n");
         if place == 0 {
             for (column, width) in widths.iter().enumerate() {
-                let end = if (2..6).contains(&column) { ":" } else { "-" };
+                let end = if figures.contains(&column) { ":" } else { "-" };
                 let _ = write!(out, "|{}{end}", "-".repeat(width + 1));
             }
             out.push_str("|\n");

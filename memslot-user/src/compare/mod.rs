@@ -9,6 +9,7 @@ mod gate;
 mod kind;
 mod markdown;
 mod outcome;
+mod predict;
 mod read;
 mod resample;
 mod rows;
@@ -27,6 +28,7 @@ pub use gate::{Condition, Gate, Percent};
 pub use kind::{Figure, Kind, LEVELS, SHIFT_LEVELS, TESTED, Unit, calls_needed};
 pub use markdown::markdown;
 pub use outcome::{Comparison, Mean, Row, RunSummary, SCHEMA, SideSummary};
+pub use predict::{Foretold, PredictError, Search, layout, predict};
 pub use read::read;
 pub use resample::{Basis, Interval, LEAST_RUNS};
 pub use rows::sized;
@@ -102,6 +104,7 @@ pub fn compare(before: &[Run], after: &[Run], options: &Options, progress: &dyn 
         shifts,
         means: means(&strata, exact),
         control,
+        foretold: Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::comparable::{Clock, Setting};
 use super::control::Control;
 use super::kind::{Figure, Unit};
+use super::predict::Foretold;
 use super::resample::{Basis, Interval, Resampled};
 use super::rows::{Drawn, Pair, sized};
 use super::run::Run;
@@ -50,6 +51,8 @@ pub struct Comparison {
     pub means: Vec<Mean>,
     /// The before runs against themselves; null where it was not asked for.
     pub control: Option<Control>,
+    /// What the runs before foretold of another search; empty where it was not asked for. [`super::predict`] makes it.
+    pub foretold: Vec<Foretold>,
 }
 
 /// The runs of a side.

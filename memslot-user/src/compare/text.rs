@@ -1,6 +1,7 @@
 //! The comparison as a table for a terminal, in the manner of benchstat.
 
 use super::outcome::{Comparison, Mean, Row, SideSummary};
+use super::predict;
 use super::resample::{Basis, Interval};
 use super::rows::sized;
 use super::{Unit, Verdict};
@@ -30,6 +31,7 @@ pub fn text(comparison: &Comparison) -> String {
     if !comparison.means.is_empty() {
         parts.push(means(comparison));
     }
+    parts.extend(predict::text(&comparison.foretold));
     let mut notes: Vec<String> = comparison.notes.clone();
     notes.extend(legend(comparison));
     notes.extend(comparison.settings.iter().map(|setting| {

@@ -2,7 +2,6 @@
 
 mod boot;
 mod plan;
-mod predict;
 
 use crate::command::Tool;
 use crate::lab::{KernelChoice, Request};
@@ -49,8 +48,8 @@ pub(crate) struct Args {
     exact: bool,
     /// Also predict, from the recordings before alone, what this search would take, and hold it against the recordings
     /// after: an engine of `memslot replay`, and whose last-used slot it asks, e.g. linear, rbtree:off
-    #[arg(long, value_name = "ENGINE[:WHOSE]", value_parser = predict::search)]
-    predict: Option<predict::Search>,
+    #[arg(long, value_name = "ENGINE[:WHOSE]")]
+    predict: Option<String>,
     /// Where recordings, consoles, compare.json, compare.md and charts go [default: target/compare]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -110,11 +109,11 @@ impl Args {
         };
         plan.resume(&out)?;
         let whole = self.boot_all(&mut [before, after], &scenarios, &memslot, &out)?;
-        let code = compare(&memslot, &out, &self.options, whole)?;
+        let mut options = self.options.clone();
         if let Some(search) = &self.predict {
-            println!("\nPredicted from the recordings before, and observed after\n");
-            print!("{}", predict::predict(&memslot, &out, &scenarios, search)?);
+            options.splice(0..0, ["--predict".to_owned(), search.clone()]);
         }
+        let code = compare(&memslot, &out, &options, whole)?;
         eprintln!("xtask: compare.json, compare.md and charts are in {}", out.display());
         Ok(code)
     }

@@ -3,6 +3,7 @@
 mod change;
 mod ecdf;
 mod length;
+mod prediction;
 mod share;
 mod shift;
 mod size;
@@ -47,6 +48,7 @@ pub fn draw_all(comparison: &Comparison, pooled: [&Pooled; 2]) -> Result<Vec<(St
             ("size", size::draw(&job)?),
             ("share-of-time", share::draw(&job)?),
             ("search-length", length::draw(&job)?),
+            ("prediction", prediction::draw(&job)?),
         ];
         let name = probe.name().replace('_', "-");
         images.extend(
