@@ -25,8 +25,9 @@ record! {
         pub filter_queue: u32,
         /// Kinds of page faults (`histogram::kind`) that are wanted, a bit each; 0 = all.
         pub filter_kinds: u32,
-        /// Always 0.
-        pub reserved: u32,
+        /// BTF id of a structure of words, `struct pt_regs`, by which fentry programs see kernel memory through
+        /// [`kfunc::RDONLY_CAST`]; 0 = this kernel has no such function.
+        pub words_type: u32,
         /// `kvm_vcpu.kvm`
         pub vcpu_kvm: u32,
         /// `kvm_vcpu.vcpu_id`
@@ -88,6 +89,13 @@ record! {
         /// The same of `vhost_iotlb_map`.
         pub walk_regions: u32,
     }
+}
+
+/// Kernel functions that programs call. Which number a function has is known only where it runs, so the programs call
+/// a helper that no kernel has, and the user side replaces the call before it loads them.
+pub mod kfunc {
+    /// Stands for `bpf_rdonly_cast(object, type)`, Linux 6.2.
+    pub const RDONLY_CAST: usize = 0x6d65_6d01;
 }
 
 /// A member that this kernel does not have.

@@ -20,6 +20,7 @@ mod probe;
 mod sample;
 mod subject;
 mod task;
+mod words;
 
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo) -> ! {

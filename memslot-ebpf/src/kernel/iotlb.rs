@@ -1,7 +1,7 @@
 //! `vhost_iotlb_itree_first` as the kernel makes it (`INTERVAL_TREE_DEFINE`), for each segment of a
 //! `translate_desc` call, on the live tree.
 
-use super::{Access, Length, Opaque, RbNode, Unreadable, Walk, read, setting};
+use super::{Access, Length, Opaque, RbNode, Unreadable, Walk, read, seen, setting, word};
 use core::mem::offset_of;
 
 /// Over all segments of a call; a tree of 65,536 regions is at most 34 deep.
@@ -43,6 +43,32 @@ struct Found {
     flags_padding: u32,
 }
 
+impl Ends {
+    #[inline(always)]
+    fn read<A: Access>(node: u64) -> Result<Self, Unreadable> {
+        if A::sees() {
+            let [right, left] = seen(node + ENDS);
+            let [start, last] = seen(node + START);
+            return Ok(Self { right, left, link: [0; 2], start, last });
+        }
+        read(node + ENDS)
+    }
+}
+
+impl Found {
+    #[inline(always)]
+    fn read<A: Access>(node: u64) -> Result<Self, Unreadable> {
+        if A::sees() {
+            let [size] = seen(node + FOUND);
+            let [perm] = seen(node + PERM);
+            return Ok(Self { size, addr: 0, perm: perm as u32, flags_padding: 0 });
+        }
+        read(node + FOUND)
+    }
+}
+
+const START: u64 = offset_of!(RegionNode, start) as u64;
+const PERM: u64 = offset_of!(RegionNode, perm) as u64;
 const ENDS: u64 = offset_of!(RbNode, right) as u64;
 const FOUND: u64 = offset_of!(RegionNode, size) as u64;
 const SUBTREE_LAST: u64 = offset_of!(RegionNode, subtree_last) as u64;
@@ -125,7 +151,11 @@ impl Table {
 
 /// Follows `translate_desc(…)` over a table's tree: lengths summed over the call's searches.
 #[inline(always)]
-pub fn search(table: &Table, request: &Request, walk: &mut RegionWalk) -> Result<(Length, Walk), Unreadable> {
+pub fn search<A: Access>(
+    table: &Table,
+    request: &Request,
+    walk: &mut RegionWalk,
+) -> Result<(Length, Walk), Unreadable> {
     let Table { root, leftmost, .. } = *table;
     let len = u64::from(request.len);
     // `last` stays that of the whole call, as in the kernel.
@@ -134,7 +164,7 @@ pub fn search(table: &Table, request: &Request, walk: &mut RegionWalk) -> Result
     if root == 0 || len == 0 {
         return Ok((walk.length(), Walk::Done));
     }
-    let leftmost_start = read::<u64>(leftmost + offset_of!(RegionNode, start) as u64)?;
+    let leftmost_start = word::<A>(leftmost + START)?;
     // 0: at the head of translate_desc's loop.
     let mut address = 0;
     let mut step = 0;
@@ -146,7 +176,7 @@ pub fn search(table: &Table, request: &Request, walk: &mut RegionWalk) -> Result
             }
             // vhost_iotlb_itree_iter_first; the leftmost node is counted here, and nowhere else.
             walk.touch(u16::from(root != leftmost));
-            if read::<u64>(root + SUBTREE_LAST)? < walk.addr.get() {
+            if word::<A>(root + SUBTREE_LAST)? < walk.addr.get() {
                 walk.touch(u16::from(root == leftmost));
                 return Ok((walk.length(), Walk::Done));
             }
@@ -159,11 +189,11 @@ pub fn search(table: &Table, request: &Request, walk: &mut RegionWalk) -> Result
         }
         // vhost_iotlb_itree_subtree_search
         let addr = walk.addr.get();
-        let node = read::<Ends>(address + ENDS)?;
+        let node = Ends::read::<A>(address)?;
         let left = node.left;
         if left != 0 {
             walk.touch(u16::from(left != leftmost));
-            if addr <= read::<u64>(left + SUBTREE_LAST)? {
+            if addr <= word::<A>(left + SUBTREE_LAST)? {
                 walk.visit();
                 address = left;
                 continue;
@@ -176,7 +206,7 @@ pub fn search(table: &Table, request: &Request, walk: &mut RegionWalk) -> Result
             if node.start > addr {
                 return Ok((walk.length(), Walk::Done));
             }
-            let found = read::<Found>(address + FOUND)?;
+            let found = Found::read::<A>(address)?;
             if found.perm & request.access == 0 {
                 return Ok((walk.length(), Walk::Done));
             }

@@ -1,7 +1,7 @@
 //! `kvm_vcpu_gfn_to_memslot` and `search_memslots` (5.17 and later) as the kernel makes them, on the
 //! live slots.
 
-use super::{Access, Length, Opaque, RbNode, Unreadable, Walk, read, setting};
+use super::{Access, Length, Opaque, RbNode, Unreadable, Walk, read, seen, setting};
 use core::mem::offset_of;
 
 /// Longer than any red-black tree of 32,767 slots is deep (2 log2 n = 30).
@@ -78,6 +78,9 @@ impl Slots {
     }
 }
 
+/// Bytes of a tree node.
+const NODE: u64 = size_of::<RbNode>() as u64;
+
 /// What a search asks of a node.
 #[derive(Clone, Copy)]
 struct Node {
@@ -90,8 +93,14 @@ struct Node {
 impl Node {
     /// Reads no more than is asked for: behind the first of a slot's two nodes lies the second.
     #[inline(always)]
-    fn read(address: u64, node_idx: u32) -> Result<Self, Unreadable> {
+    fn read<A: Access>(address: u64, node_idx: u32) -> Result<Self, Unreadable> {
         let links = address + offset_of!(RbNode, right) as u64;
+        if A::sees() {
+            let [right, left] = seen(links);
+            let behind = if node_idx == 0 { 2 * NODE } else { NODE };
+            let [base_gfn, npages] = seen(address + behind);
+            return Ok(Self { right, left, base_gfn, npages });
+        }
         if node_idx == 0 {
             let [right, left, _, _, _, base_gfn, npages] = read::<[u64; 7]>(links)?;
             return Ok(Self { right, left, base_gfn, npages });
@@ -152,7 +161,7 @@ pub fn search<A: Access>(vcpu: u64, slots: &Slots, gfn: u64, cell: &mut Opaque<u
             result.walk = Walk::Done;
             return result;
         }
-        let Ok(node) = Node::read(address, slots.node_idx) else { return result };
+        let Ok(node) = Node::read::<A>(address, slots.node_idx) else { return result };
         let slot = slots.slot(address);
         visited += 1;
         if !asked || slot != last_used {

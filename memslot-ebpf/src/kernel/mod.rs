@@ -8,7 +8,7 @@ pub use iotlb::{RegionNode, RegionWalk, Request, Table, search as search_regions
 pub use memslots::{SlotNode, Slots, id_of, search as search_slots};
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
-use memslot_common::settings::Settings;
+use memslot_common::settings::{Settings, kfunc};
 
 /// Set by the user side before the object is loaded; constant from then on.
 #[unsafe(no_mangle)]
@@ -43,6 +43,9 @@ pub trait Access {
 
     /// Two members of one structure.
     fn two(structure: u64, first: u32, second: u32) -> Result<(u64, u64), Unreadable>;
+
+    /// Any address can be read by [`seen`].
+    fn sees() -> bool;
 }
 
 /// By the helper, from any address.
@@ -69,6 +72,11 @@ impl Access for Helper {
         }
         Ok((read(structure + u64::from(first))?, read(structure + u64::from(second))?))
     }
+
+    #[inline(always)]
+    fn sees() -> bool {
+        false
+    }
 }
 
 /// By a load, from a pointer whose type the verifier knows: an argument of a function that is traced by fentry, and
@@ -89,6 +97,42 @@ impl Access for Typed {
     fn two(structure: u64, first: u32, second: u32) -> Result<(u64, u64), Unreadable> {
         Ok((Self::member(structure, first)?, Self::member(structure, second)?))
     }
+
+    #[inline(always)]
+    fn sees() -> bool {
+        setting!(words_type) != 0
+    }
+}
+
+/// Words in a row, by a load each; 0 where the address cannot be read. Only where [`Access::sees`].
+///
+/// What lies behind a tree's node has no type that the verifier knows. Since 6.2 it takes our word for one.
+#[inline(always)]
+pub fn seen<const COUNT: usize>(address: u64) -> [u64; COUNT] {
+    // SAFETY: the user side puts the kernel's function in the place of this helper, which there is none of; the
+    // function changes nothing but the type that the verifier has of the pointer.
+    let cast: unsafe extern "C" fn(u64, u32) -> u64 = unsafe { core::mem::transmute(kfunc::RDONLY_CAST) };
+    let words_type = setting!(words_type);
+    // SAFETY: likewise.
+    let view = unsafe { cast(address, words_type) } as *const u64;
+    let mut words = [0; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        // SAFETY: the verifier knows the pointer as one that is read without a fault.
+        words[at] = unsafe { core::ptr::read_volatile(view.add(at)) };
+        at += 1;
+    }
+    words
+}
+
+/// A word at a kernel address.
+#[inline(always)]
+pub fn word<A: Access>(address: u64) -> Result<u64, Unreadable> {
+    if A::sees() {
+        let [word] = seen(address);
+        return Ok(word);
+    }
+    read(address)
 }
 
 /// `struct rb_node`

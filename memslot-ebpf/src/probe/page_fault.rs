@@ -14,6 +14,7 @@ use crate::{
     measured::Measured,
     subject,
     task::{self, FaultCall, now},
+    words,
 };
 use aya_ebpf::{
     EbpfContext,
@@ -53,6 +54,7 @@ fn enter<A: Access, C: EbpfContext>(context: &C, frame: u64, vcpu: u64, gpa: u64
     call.wanted = task.vm.wanted;
     call.detail.searched = 0;
     let event = &mut call.detail.event;
+    words::clear(event);
     event.kind = kind::FAULT;
     if setting!(sample_every) != 0 {
         // SAFETY: the helper has no arguments and no effect.
@@ -97,12 +99,10 @@ fn describe<A: Access>(
     cell: &mut Opaque<u64>,
 ) -> Result<Walk, Unreadable> {
     event.slot = -1;
-    event.last_used = -1;
+    words::put(&mut event.last_used, -1);
     event.visited = UNKNOWN_LENGTH;
     event.touched = UNKNOWN_LENGTH;
     event.class = class::NO_SLOT;
-    event.generation = 0;
-    event.as_id = 0;
     event.vcpu = u32::MAX;
     // In the histogram alone nobody asks which vCPU it was.
     if setting!(vcpu_kvm) != ABSENT && (setting!(sample_every) != 0 || setting!(filter_vcpu) != ABSENT) {

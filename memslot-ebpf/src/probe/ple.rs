@@ -9,6 +9,7 @@ use crate::{
     measured::Measured,
     subject,
     task::{self, PleCall, now},
+    words,
 };
 use aya_ebpf::{
     helpers::bpf_get_smp_processor_id,
@@ -59,20 +60,16 @@ fn enter<A: Access>(frame: u64, vcpu: u64) {
     call.detail.on_spin = 0;
     call.detail.vcpu = vcpu;
     let event = &mut call.detail.event;
+    words::clear(event);
     event.kind = kind::PLE_EXIT;
     if setting!(sample_every) != 0 {
         // SAFETY: the helper has no arguments and no effect.
         event.cpu = unsafe { bpf_get_smp_processor_id() };
     }
     event.on_spin = u64::MAX;
-    event.yields = 0;
-    event.boosted = 0;
-    event.declined = 0;
-    event.undercommit = 0;
     event.kvm = kvm;
     event.subject = subject;
     event.vcpu = u32::MAX;
-    event.window_before = 0;
     if setting!(sample_every) != 0 {
         event.window_before = window(vcpu).unwrap_or(0);
     }

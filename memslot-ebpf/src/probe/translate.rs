@@ -11,6 +11,7 @@ use crate::{
     measured::Measured,
     subject,
     task::{self, now},
+    words,
 };
 use aya_ebpf::{
     EbpfContext,
@@ -69,7 +70,7 @@ fn enter<A: Access, C: EbpfContext>(context: &C, frame: u64, vq: u64, request: &
     let Some(call) = task.translations.begin(probe::TRANSLATE, frame, subject) else { return };
     row.add(count::BEGUN);
     call.wanted = task.device.wanted;
-    call.detail = task.translation;
+    words::copy(&task.translation, &mut call.detail);
     let event = &mut call.detail;
     event.subject = subject;
     let walked = task.walked.get();
@@ -113,16 +114,11 @@ fn describe<A: Access>(
     region_walk: &mut RegionWalk,
     cell: &mut Opaque<u64>,
 ) -> Result<Walk, Unreadable> {
+    words::clear(event);
     event.kind = kind::TRANSLATION;
     event.device = device;
     event.visited = UNKNOWN_LENGTH;
     event.touched = UNKNOWN_LENGTH;
-    event.is_iotlb = 0;
-    event.regions = 0;
-    event.iotlb = 0;
-    event.addr = 0;
-    event.len = 0;
-    event.access = 0;
     if event.device == 0 {
         return if setting!(walk_regions) == 0 { Ok(Walk::Done) } else { Err(Unreadable) };
     }
@@ -142,7 +138,7 @@ fn describe<A: Access>(
     if setting!(follow) == 0 {
         return Ok(Walk::Done);
     }
-    let (length, walk) = search_regions(&table, request, region_walk)?;
+    let (length, walk) = search_regions::<A>(&table, request, region_walk)?;
     event.visited = length.visited;
     event.touched = length.touched;
     Ok(walk)

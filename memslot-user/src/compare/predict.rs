@@ -283,7 +283,7 @@ mod tests {
     fn prediction(p50: f64) -> Option<Prediction> {
         Some(Prediction {
             latency_ns: Quantiles { p50, p90: p50 + 10.0, p99: p50 + 20.0 },
-            median_ns: replay::Interval { value: p50, low: p50 - 5.0, high: p50 + 5.0 },
+            median_ns: Interval { value: p50, low: p50 - 5.0, high: p50 + 5.0 },
             extrapolates: false,
         })
     }
@@ -299,7 +299,7 @@ mod tests {
             mismatches: 0,
             visited_mean: 27.0,
             visited: Lengths::default(),
-            ns_per_lookup: replay::Interval::default(),
+            ns_per_lookup: Interval::default(),
             classes: Vec::new(),
             predicted: prediction(190.0),
         }];

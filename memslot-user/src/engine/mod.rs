@@ -61,10 +61,10 @@ impl Range {
         (region.start <= region.last).then_some(Self { start: region.start, last: region.last, key })
     }
 
-    /// Does it hold the address? One comparison, whichever side the address lies on.
+    /// Does it hold the address?
     #[must_use]
     pub fn contains(&self, addr: u64) -> bool {
-        addr.wrapping_sub(self.start) <= self.last.wrapping_sub(self.start)
+        self.start <= addr && addr <= self.last
     }
 
     /// Do the two share an address?

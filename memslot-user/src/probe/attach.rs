@@ -191,7 +191,8 @@ impl Probes {
             .map_err(|error| AttachError::Refused(explain(&error)))?;
         snapshot::load(&mut ebpf).map_err(|error| AttachError::Refused(explain(&error)))?;
         subjects::fill(&mut ebpf, &options.filter).map_err(|error| AttachError::Refused(explain(&error)))?;
-        let relocated = object::relocated(bytes, &ebpf)?;
+        let rdonly_cast = kernel.types.rdonly_cast().map(|(function, _)| function);
+        let relocated = object::relocated(bytes, &ebpf, rdonly_cast)?;
         let mut attacher = Attacher {
             options,
             kernel,

@@ -216,7 +216,11 @@ impl Btf {
         Err(BtfError::Damaged(id as usize))
     }
 
-    fn structure(&self, name: &str) -> Result<u32> {
+    /// The id of a structure.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn structure(&self, name: &str) -> Result<u32> {
         self.ids(KIND_STRUCT, name)?.first().copied().ok_or_else(|| BtfError::NoStruct(name.to_owned()))
     }
 

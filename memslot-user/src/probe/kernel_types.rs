@@ -33,6 +33,9 @@ pub enum KernelTypesError {
     },
 }
 
+/// Bytes that the probes see at once, at the most: a region's node.
+const WORDS: u32 = 96;
+
 /// BTF of vmlinux and of the modules that were asked for.
 pub struct KernelTypes {
     directory: PathBuf,
@@ -83,6 +86,16 @@ impl KernelTypes {
             self.modules.insert(module.to_owned(), types);
         }
         Ok(self.modules[module].as_ref())
+    }
+
+    /// Ids of `bpf_rdonly_cast` (since 6.2), and of the structure of words by which memory is seen through it; `None`
+    /// where the kernel lacks one.
+    #[must_use]
+    pub fn rdonly_cast(&self) -> Option<(u32, u32)> {
+        // What lies before the segment registers is general registers, a word each.
+        let words = self.core.size_of("pt_regs").is_ok_and(|size| size >= WORDS);
+        let ids = || Ok((self.core.function("bpf_rdonly_cast")?, self.core.structure("pt_regs")?));
+        words.then(ids).and_then(|ids: Result<_, BtfError>| ids.ok())
     }
 
     /// The types of a module that [`KernelTypes::module`] has read.

@@ -50,6 +50,7 @@ impl Kernel {
             gaps.regions =
                 Some(format!("the compiler has changed the parameters of translate_desc ({clone})"));
         }
+        settings.words_type = types.rdonly_cast().map_or(0, |(_, words)| words);
         let spaces = get(&kvm).and_then(|kvm| kvm.elements("kvm", "memslots").ok()).unwrap_or(1);
         self.address_spaces = u16::try_from(spaces).unwrap_or(1);
         (settings, gaps)

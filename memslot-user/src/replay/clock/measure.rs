@@ -20,12 +20,14 @@ use std::time::{Duration, Instant};
 
 /// Layouts that are timed: those with most look-ups.
 const MOST_GROUPS: usize = 16;
-/// Lengths of an engine that are timed.
-const MOST_LENGTHS: usize = 48;
+/// Lengths of an engine that are timed. A list finds every range at a length of its own, and what that costs depends on
+/// where the ranges before it lie: between lengths that are timed there is nothing to go by.
+const MOST_LENGTHS: usize = 1024;
 /// Look-ups of a batch that are not the same.
 const MOST_LOOKUPS: usize = 256;
-/// Nodes that a batch visits, about: long searches need fewer of them.
-const NODES: usize = 65_536;
+/// Nodes that all batches of an engine visit together, about, and those of one batch at the most.
+const ALL_NODES: usize = 1 << 22;
+const MOST_NODES: usize = 65_536;
 /// Repeats of a batch, after one that warms up.
 const ROUNDS: u32 = 11;
 /// Batches that took the same time to so many ns are the same.
@@ -165,11 +167,12 @@ fn batches_of(engine: usize, kept: &[Kept], lengths: &mut Lengths) -> Vec<Batch>
         }
     }
     let chosen = evenly(by_length.into_iter().collect(), MOST_LENGTHS);
+    let nodes = (ALL_NODES / chosen.len().max(1)).min(MOST_NODES);
     chosen
         .into_iter()
         .map(|(visited, (group, lookups))| {
             let lookups = evenly(lookups, MOST_LOOKUPS);
-            let wanted = (NODES / (visited as usize + 1)).clamp(16, MOST_LOOKUPS);
+            let wanted = (nodes / (visited as usize + 1)).clamp(16, MOST_LOOKUPS);
             let lookups = evenly(lookups, wanted);
             let passes = wanted.div_ceil(lookups.len().max(1));
             Batch { group, engine, visited, lookups, passes, times: Vec::new() }
