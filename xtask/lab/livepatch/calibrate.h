@@ -7,10 +7,10 @@
  *   empty             begins a table
  *   range START LAST  adds a range; the order of these is the order of registration
  *   time ADDRESS      looks the address up by the engine in force
- * and reads, after `time`: "SEARCH WHOLE FOUND". SEARCH is what the engine's search alone takes beyond a call that does
- * nothing (0 for `stock`, which has no index to search), WHOLE what the replaced function takes beyond such a call, with
- * all that leads to the search; FOUND whether there was an answer. While the patch is off WHOLE is of the kernel's own
- * function.
+ * and reads, after `time`: "SEARCH WHOLE AGAIN FOUND". SEARCH is what the engine's search alone takes beyond a call that
+ * does nothing (0 for `stock`, which has no index to search), WHOLE what the replaced function takes beyond such a call,
+ * with all that leads to the search, and AGAIN the same when it is called again at once, so that what was found last may
+ * answer; FOUND whether there was an answer. While the patch is off WHOLE and AGAIN are of the kernel's own function.
  */
 #ifndef MEMSLOT_CALIBRATE_H
 #define MEMSLOT_CALIBRATE_H
@@ -29,14 +29,18 @@ static struct dentry *calibrate_directory;
 static struct span *calibrate_spans;
 static u32 calibrate_count;
 static bool calibrate_built;
-static u64 calibrate_search, calibrate_whole;
+static u64 calibrate_search, calibrate_whole, calibrate_again;
 static bool calibrate_found;
 
-/* Of the module: a table of these ranges; its index by the engine in force, under RCU; a call of the replaced function. */
+/* Of the module: a table of these ranges, and its end. */
 static int calibrate_build(const struct span *spans, u32 count);
 static void calibrate_free(void);
+/* The table's address, and its index by the engine in force, under RCU. */
+static const void *calibrate_owner(void);
 static struct index *calibrate_index(void);
+/* Calls the replaced function as others call it; forgets before that what was found last. */
 static void *calibrate_call(u64 address);
+static void calibrate_forget_last(void);
 
 static noinline void *calibrate_nothing(u64 address)
 {
@@ -54,11 +58,25 @@ static void calibrate_clear(void)
 	calibrate_built = false;
 }
 
-static int calibrate_time(u64 address)
+/* What a call takes beyond one that does nothing. */
+static u64 calibrate_ticks(u64 address)
 {
 	void *(*call)(u64 address) = READ_ONCE(calibrate_called), *(*empty)(u64 address) = READ_ONCE(calibrate_not_called);
 	u64 before, between, after;
 	unsigned long flags;
+
+	local_irq_save(flags);
+	before = rdtsc_ordered();
+	empty(address);
+	between = rdtsc_ordered();
+	calibrate_found = call(address);
+	after = rdtsc_ordered();
+	local_irq_restore(flags);
+	return (after - between) - (between - before);
+}
+
+static int calibrate_time(u64 address)
+{
 	void *found = NULL;
 	int error, round;
 
@@ -74,23 +92,19 @@ static int calibrate_time(u64 address)
 			struct index *index;
 
 			rcu_read_lock();
-			index = calibrate_index();
+			index = index_of(calibrate_owner());
+			if (!index || index->setting != setting)
+				index = calibrate_index();
 			if (index && index->usable)
 				calibrate_search = ticks_of(index, address, address, &found);
 			rcu_read_unlock();
 			if (!index)
 				return -ENOMEM;
 		}
-		local_irq_save(flags);
-		before = rdtsc_ordered();
-		empty(address);
-		between = rdtsc_ordered();
-		found = call(address);
-		after = rdtsc_ordered();
-		local_irq_restore(flags);
-		calibrate_whole = (after - between) - (between - before);
+		calibrate_forget_last();
+		calibrate_whole = calibrate_ticks(address);
+		calibrate_again = calibrate_ticks(address);
 	}
-	calibrate_found = found;
 	return 0;
 }
 
@@ -135,7 +149,7 @@ static ssize_t calibrate_write(struct file *file, const char __user *buffer, siz
 static int calibrate_show(struct seq_file *out, void *unused)
 {
 	mutex_lock(&calibrate_lock);
-	seq_printf(out, "%llu %llu %d\n", calibrate_search, calibrate_whole, calibrate_found);
+	seq_printf(out, "%llu %llu %llu %d\n", calibrate_search, calibrate_whole, calibrate_again, calibrate_found);
 	mutex_unlock(&calibrate_lock);
 	return 0;
 }

@@ -172,6 +172,11 @@ static int calibrate_build(const struct span *spans, u32 count)
 	return 0;
 }
 
+static const void *calibrate_owner(void)
+{
+	return &calibrated->slots;
+}
+
 static struct index *calibrate_index(void)
 {
 	return build_index(&calibrated->kvm, &calibrated->slots, 0, setting);
@@ -180,11 +185,14 @@ static struct index *calibrate_index(void)
 /* kvm_vcpu_gfn_to_memslot is not exported; livepatch has looked it up. */
 static struct kvm_memory_slot *(*replaced)(struct kvm_vcpu *vcpu, gfn_t gfn);
 
-/* Calls the function that is replaced as others call it, with no last-used slot. */
 static void *calibrate_call(u64 gfn)
 {
-	calibrated->vcpu.last_used_slot = NULL;
 	return replaced(&calibrated->vcpu, gfn);
+}
+
+static void calibrate_forget_last(void)
+{
+	calibrated->vcpu.last_used_slot = NULL;
 }
 
 static struct kvm_memory_slot *answer(struct kvm *kvm, struct kvm_memslots *slots, gfn_t gfn)

@@ -108,8 +108,11 @@ static struct vhost_iotlb *calibrated;
 
 static void calibrate_free(void)
 {
-	if (calibrated)
-		vhost_iotlb_free(calibrated);
+	if (!calibrated)
+		return;
+	/* While the patch is off no hook does it. */
+	forget(calibrated);
+	vhost_iotlb_free(calibrated);
 	calibrated = NULL;
 }
 
@@ -131,15 +134,30 @@ static int calibrate_build(const struct span *spans, u32 count)
 	return 0;
 }
 
+static const void *calibrate_owner(void)
+{
+	return calibrated;
+}
+
 static struct index *calibrate_index(void)
 {
 	return build_index(calibrated, setting);
 }
 
-/* Calls the function that is replaced as others call it. */
 static void *calibrate_call(u64 address)
 {
 	return vhost_iotlb_itree_first(calibrated, address, address);
+}
+
+static void calibrate_forget_last(void)
+{
+	struct index *index;
+
+	rcu_read_lock();
+	index = index_of(calibrated);
+	if (index)
+		WRITE_ONCE(index->last_used, NULL);
+	rcu_read_unlock();
 }
 
 static bool holds(const struct vhost_iotlb_map *map, u64 address)

@@ -1,0 +1,228 @@
+//! What the engines really took: recordings of the probes, and the module's own counts.
+
+use super::predict::{ByKind, Figures, Kind, Lists, kind_of_fault};
+use super::setup::{Error, Setup, read_json};
+use crate::model::{Probe, SearchLength};
+use crate::recording::Recording;
+use crate::replay::Interval;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// How often each engine is recorded, and timed: A B B A.
+pub const RUNS: u32 = 2;
+
+/// What the module counted while it verified every answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Look-ups that the stock search was asked for, too.
+    pub verified: u64,
+    /// Of these, where it answered differently.
+    pub mismatches: u64,
+    /// Look-ups that the stock search answered for want of an index.
+    pub unsure: u64,
+}
+
+/// An engine's run.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// Figures by kind.
+    pub kinds: ByKind,
+    /// Calls of the probed function in each recording.
+    pub calls: u64,
+    /// Calls that a recording lost.
+    pub lost: u64,
+    /// Sum of all calls, ns of one run.
+    pub sum: f64,
+    /// What the workload took without probes, ns.
+    pub duration: Option<f64>,
+    /// Its look-ups then.
+    pub descriptors: u64,
+    /// The comparison with the stock search.
+    pub verified: Verified,
+}
+
+/// Reads an engine's runs in a boot; `off` is the kernel without the patch.
+///
+/// # Errors
+/// Something is missing or damaged.
+pub fn observed(boot: &Path, setup: &Setup, engine: &str) -> Result<Observed, Error> {
+    let cached = setup.cached || (engine == "off" && setup.module.probe() == Probe::PageFault);
+    let mut observed = Observed::default();
+    let mut lists: BTreeMap<Kind, Lists> = BTreeMap::new();
+    let mut lengths: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
+    for run in 1..=RUNS {
+        let recording = Recording::open(&boot.join(format!("{engine}-{run}")))?;
+        calls(&recording, setup, cached, &mut |kind, latency, length| {
+            observed.calls += 1;
+            #[expect(clippy::cast_precision_loss, reason = "instructions of a call")]
+            let latency = latency as f64;
+            observed.sum += latency;
+            let Some(kind) = kind else { return };
+            lists.entry(kind).or_default().whole.push(latency);
+            if let Some(length) = length {
+                lengths.entry(kind).or_default().push(f64::from(length.visited));
+            }
+        })?;
+        observed.lost += lost(&recording, setup.module.probe());
+    }
+    observed.calls /= u64::from(RUNS);
+    observed.sum /= f64::from(RUNS);
+    observed.kinds = lists.into_iter().map(|(kind, lists)| (kind, lists.figures())).collect();
+    workload(boot, engine, &mut observed)?;
+    if engine != "off" {
+        timed(boot, engine, &mut observed)?;
+    }
+    // The probes follow the kernel's own tree, so for that they tell the nodes; the module counts the others'.
+    if engine == "stock" || engine == "off" {
+        for (kind, figures) in &mut observed.kinds {
+            if matches!(kind, Kind::Hit | Kind::Miss) {
+                figures.nodes = lengths.get(kind).and_then(|lengths| super::predict::mean(lengths));
+            }
+        }
+    }
+    Ok(observed)
+}
+
+fn calls(
+    recording: &Recording,
+    setup: &Setup,
+    cached: bool,
+    take: &mut dyn FnMut(Option<Kind>, u64, Option<SearchLength>),
+) -> Result<(), Error> {
+    if setup.module.probe() == Probe::PageFault {
+        for fault in recording.faults()? {
+            let fault = fault?;
+            let visited = fault.length.map(|length| length.visited);
+            take(kind_of_fault(fault.class, fault.ret, visited, cached), fault.latency, fault.length);
+        }
+        return Ok(());
+    }
+    // A table's last item is vhost's module's, and no probe sees it: simulated, as the prediction does.
+    let mut last: BTreeMap<u32, u64> = BTreeMap::new();
+    for call in recording.translations()? {
+        let call = call?;
+        // Regions of the workload begin at multiples of 64 KiB and are as long.
+        let region = call.addr >> 16;
+        let again = cached && last.insert(call.table.0, region) == Some(region);
+        let kind = match (call.ret, again) {
+            (1, true) => Some(Kind::LastUsed),
+            (1, false) => Some(Kind::Hit),
+            _ => None,
+        };
+        take(kind, call.latency, call.length);
+    }
+    Ok(())
+}
+
+fn lost(recording: &Recording, probe: Probe) -> u64 {
+    recording.meta().probes.get(&probe).map_or(0, |of| of.account.lost())
+}
+
+#[derive(Deserialize)]
+struct Workload {
+    duration_ns: u64,
+    #[serde(default)]
+    descriptors: u64,
+}
+
+/// The last line of the workload's output without probes.
+fn workload(boot: &Path, engine: &str, observed: &mut Observed) -> Result<(), Error> {
+    let found: Workload = read_json(&boot.join(format!("{engine}.workload.json")))?;
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^53 ns")]
+    let duration = found.duration_ns as f64;
+    observed.duration = Some(duration);
+    observed.descriptors = found.descriptors;
+    Ok(())
+}
+
+/// `ENGINE-N.timed`: the module's files `timed`, `verified`, `mismatches` and `unsure`.
+fn timed(boot: &Path, engine: &str, observed: &mut Observed) -> Result<(), Error> {
+    let mut by_kind: BTreeMap<Kind, Vec<[f64; 3]>> = BTreeMap::new();
+    for run in 1..=RUNS {
+        let path = boot.join(format!("{engine}-{run}.timed"));
+        let text = fs::read_to_string(&path).map_err(|error| Error::bad(&path, error.kind()))?;
+        for line in text.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let figures: Vec<u64> = words.iter().skip(1).filter_map(|word| word.parse().ok()).collect();
+            let kind = match (words.first().copied(), &figures[..]) {
+                (Some("own_found"), [_, _, _]) => Kind::Hit,
+                (Some("own_none"), [_, _, _]) => Kind::Miss,
+                (Some("other_found" | "other_none"), [_, _, _]) => Kind::Mmio,
+                (Some("verified"), [count]) => {
+                    observed.verified.verified += count;
+                    continue;
+                }
+                (Some("mismatches"), [count]) => {
+                    observed.verified.mismatches += count;
+                    continue;
+                }
+                (Some("unsure"), [count]) => {
+                    observed.verified.unsure += count;
+                    continue;
+                }
+                _ => return Err(Error::bad(&path, format!("it says {line:?}"))),
+            };
+            #[expect(clippy::cast_precision_loss, reason = "sums of one run, below 2^53")]
+            let sums = [figures[0] as f64, figures[1] as f64, figures[2] as f64];
+            let runs = by_kind.entry(kind).or_default();
+            match runs.get_mut(run as usize - 1) {
+                // Both kinds of the emulator's are one.
+                Some(held) => held.iter_mut().zip(sums).for_each(|(held, sum)| *held += sum),
+                None => runs.push(sums),
+            }
+        }
+    }
+    for (kind, runs) in by_kind {
+        let lookups = runs.iter().map(|run| run[0]).sum::<f64>();
+        if lookups == 0.0 {
+            continue;
+        }
+        let figures: &mut Figures = observed.kinds.entry(kind).or_default();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+        {
+            figures.lookups = (lookups / f64::from(RUNS)) as u64;
+        }
+        figures.search = of_runs(&runs, 1);
+        figures.nodes = of_runs(&runs, 2);
+    }
+    Ok(())
+}
+
+/// The mean a look-up, between the runs' least and largest.
+fn of_runs(runs: &[[f64; 3]], what: usize) -> Option<Interval> {
+    let each: Vec<f64> = runs.iter().filter(|run| run[0] > 0.0).map(|run| run[what] / run[0]).collect();
+    let low = each.iter().copied().reduce(f64::min)?;
+    let high = each.iter().copied().reduce(f64::max)?;
+    #[expect(clippy::cast_precision_loss, reason = "a number of runs")]
+    let value = each.iter().sum::<f64>() / each.len() as f64;
+    Some(Interval { value, low, high })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_modules_counts_become_means_between_the_runs() {
+        let boot = tempfile::tempdir().unwrap();
+        let write = |run: u32, hits: &str| {
+            let rest =
+                "own_none 0 0 0\nother_found 4 8 4\nother_none 2 10 4\nverified 10\nmismatches 1\nunsure 0\n";
+            fs::write(boot.path().join(format!("linear-{run}.timed")), format!("own_found {hits}\n{rest}"))
+                .unwrap();
+        };
+        write(1, "10 100 50");
+        write(2, "10 120 50");
+        let mut observed = Observed::default();
+        timed(boot.path(), "linear", &mut observed).unwrap();
+        let search = observed.kinds[&Kind::Hit].search.unwrap();
+        assert_eq!((search.value, search.low, search.high), (11.0, 10.0, 12.0));
+        assert_eq!(observed.kinds[&Kind::Mmio].search.unwrap().value, 3.0);
+        assert!(!observed.kinds.contains_key(&Kind::Miss));
+        assert_eq!(observed.verified, Verified { verified: 20, mismatches: 2, unsure: 0 });
+        fs::write(boot.path().join("linear-2.timed"), "own_found 1").unwrap();
+        assert!(timed(boot.path(), "linear", &mut observed).unwrap_err().to_string().contains("own_found 1"));
+    }
+}

@@ -1,0 +1,126 @@
+//! One boot: one layout, the stock kernel and every engine.
+
+use super::layout::{self, Order};
+use super::{Args, Which};
+use crate::interrupt::Interrupted;
+use crate::lab::{self, KernelChoice, Request};
+use crate::scratch;
+use crate::{command, paths};
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+const GUEST: &str = include_str!("guest.sh");
+/// An emulated guest that counts instructions is slow, and others may use the machine.
+const TIME_LIMIT: Duration = Duration::from_secs(3600);
+
+/// A boot that is wanted.
+pub(super) struct Boot<'a> {
+    pub(super) args: &'a Args,
+    pub(super) slots: u64,
+    pub(super) memslot: &'a Path,
+    pub(super) modules: &'a Path,
+}
+
+impl Boot<'_> {
+    /// Boots, unless its folder is there already, and returns the folder's name in `out`.
+    ///
+    /// # Errors
+    /// The folder is of another experiment, or the guest failed.
+    pub(super) fn run(&self, out: &Path) -> Result<String> {
+        let name = self.name();
+        let folder = out.join(&name);
+        let setup = serde_json::to_string_pretty(&self.setup())? + "\n";
+        if let Ok(known) = fs::read_to_string(folder.join("setup.json")) {
+            ensure!(
+                known == setup,
+                "{} holds another experiment; remove it, or name another folder with --out",
+                folder.display()
+            );
+            eprintln!("xtask: {name} is there already");
+            return Ok(name);
+        }
+        let part = out.join(format!("{name}.part"));
+        for old in [&part, &folder] {
+            if old.exists() {
+                fs::remove_dir_all(old).with_context(|| format!("cannot remove {}", old.display()))?;
+            }
+        }
+        eprintln!("xtask: {name}: Linux {}", self.args.kernel.name());
+        let files = scratch::directory(&paths::lab().join("runs"))?;
+        let outcome = lab::run(&self.request(&part, files.path())?, &mut io::stderr()).map_err(|error| {
+            if error.is::<Interrupted>() { error } else { error.context(format!("{name} failed")) }
+        })?;
+        for note in &outcome.notes {
+            eprintln!("xtask: {name}: {note}");
+        }
+        ensure!(
+            outcome.exit_code == 0,
+            "{name} failed in the guest, which said\n{}",
+            command::last_lines(&outcome.output, 20)
+        );
+        fs::write(part.join("setup.json"), setup)
+            .with_context(|| format!("cannot write to {}", part.display()))?;
+        fs::rename(&part, &folder).with_context(|| format!("cannot rename {}", part.display()))?;
+        Ok(name)
+    }
+
+    fn name(&self) -> String {
+        match (self.args.series, self.args.classic) {
+            (Which::Kvm, true) => "slots-2011".to_owned(),
+            (Which::Kvm, false) => format!("slots-{}", self.slots),
+            (Which::Vhost, _) => format!("regions-{}", self.slots),
+        }
+    }
+
+    /// As `memslot experiment evaluate` reads it.
+    fn setup(&self) -> serde_json::Value {
+        let args = self.args;
+        json!({
+            "module": args.series.name(),
+            "kernel": args.kernel.name(),
+            "engines": args.engines,
+            "slots": self.slots,
+            "pattern": args.pattern,
+            "order": args.order.name(),
+            "cached": args.cached(),
+            "calls": args.calls,
+            "exact": !args.no_exact,
+        })
+    }
+
+    fn request(&self, out: &Path, files: &Path) -> Result<Request> {
+        let args = self.args;
+        let (module, probe, own_tree) = match args.series {
+            Which::Kvm => ("memslot_klp_kvm", "page_fault", "rbtree"),
+            Which::Vhost => ("memslot_klp_vhost", "translate", "interval_tree"),
+        };
+        let script = format!(
+            "here=$PWD series={} name={module} cached={} probe={probe} own_tree={own_tree}\nengines='{}'\n\
+             workload=\"{}\"\n{GUEST}",
+            args.series.name(),
+            u8::from(args.cached()),
+            args.engines.join(" "),
+            layout::workload(args, self.slots),
+        );
+        let kernel = KernelChoice::Series(args.kernel);
+        let mut request = Request::new(kernel, ["sh", "-c", &script].map(str::to_owned).to_vec());
+        if !args.no_exact {
+            request = request.exact();
+        }
+        request.time_limit = TIME_LIMIT;
+        request.memslot = Some(self.memslot.to_owned());
+        request.files = vec![self.modules.join(format!("{module}.ko"))];
+        request.out = Some(out.to_owned());
+        if args.series == Which::Kvm && args.order == Order::Shuffled && !args.classic {
+            let file = files.join(layout::FILE);
+            let text = serde_json::to_string(&layout::shuffled(self.slots))?;
+            fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+            request.files.push(file);
+        }
+        Ok(request)
+    }
+}

@@ -1,0 +1,73 @@
+# In the guest: one layout. Recordings and counts of the stock kernel and of each engine go to $LAB_OUT.
+# Set by the lines in front of this: name (the module), cached (0 or 1), probe, engines, own_tree, workload.
+here=$PWD
+cd "$LAB_OUT" || exit 2
+parameters=/sys/module/$name/parameters
+
+fail() {
+    echo "$1"
+    exit 2
+}
+
+set_to() {
+    echo "$2" >"$parameters/$1" || fail "the module's parameter $1 cannot be set to $2"
+}
+
+# record FOLDER
+record() {
+    memslot record --probe "$probe" --output "$1" --label "$1" --ring-size 64 -- $workload >/dev/null ||
+        fail "$1 could not be recorded whole"
+}
+
+# What the workload takes without probes.
+plain() {
+    $workload --json >said || fail "the workload failed"
+    tail -1 said >"$1.workload.json"
+    rm said
+}
+
+# Each search timed, and each answer compared with the stock search's.
+timed() {
+    [ "$1" = stock ] && set_to engine "$own_tree"
+    for count in timed verified mismatches unsure; do set_to $count 0; done
+    set_to verify 1
+    set_to timing 1
+    $workload >/dev/null || fail "the workload failed"
+    set_to timing 0
+    set_to verify 0
+    cat "$parameters/timed" >"$1-$2.timed"
+    for count in verified mismatches unsure; do
+        echo "$count $(cat "$parameters/$count")" >>"$1-$2.timed"
+    done
+}
+
+# pass ENGINE NUMBER
+pass() {
+    echo "$1, run $2"
+    set_to engine "$1"
+    record "$1-$2"
+    [ "$2" = 1 ] && plain "$1"
+    timed "$1" "$2"
+}
+
+echo "the kernel as it is"
+record off-1
+plain off
+insmod "$here/$name.ko" || fail "$name cannot be loaded"
+until [ "$(cat "/sys/kernel/livepatch/$name/transition")" = 0 ]; do sleep 0.1; done
+set_to cached "$cached"
+echo "calibrating"
+memslot experiment calibrate "$series" >calibration.json || fail "the module's searches could not be calibrated"
+backwards=
+for engine in stock $engines; do
+    pass "$engine" 1
+    backwards="$engine $backwards"
+done
+for engine in $backwards; do pass "$engine" 2; done
+echo 0 >"/sys/kernel/livepatch/$name/enabled"
+while [ -e "/sys/kernel/livepatch/$name" ]; do sleep 0.1; done
+memslot experiment calibrate "$series" --off >calibration-off.json || fail "the function could not be calibrated"
+echo "the kernel as it was"
+record off-2
+rmmod "$name" || fail "$name cannot be removed"
+exit 0
