@@ -5,8 +5,10 @@ use anyhow::Context;
 use clap::Subcommand;
 use memslot::experiment::calibration::{self, What};
 use memslot::experiment::{self, Module, outcome};
+use memslot::workload::{self, name_process};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -23,6 +25,14 @@ enum Step {
         /// The kernel's own function, while the patch is off
         #[arg(long)]
         off: bool,
+    },
+    /// Change slots or tables of regions while they are looked up, and print how often, as JSON (in the guest, as root)
+    Stress {
+        /// Whose
+        module: Module,
+        /// For how long, e.g. 30s, 5m
+        #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
+        time: Duration,
     },
     /// Hold what was predicted from the stock kernel's recordings against what the engines took
     Evaluate {
@@ -42,6 +52,15 @@ impl Args {
                 let what = if off { What::Off } else { What::Engines };
                 let calibration = calibration::measure(module, what)?;
                 output::print(&(serde_json::to_string(&calibration)? + "\n"))?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Step::Stress { module, time } => {
+                name_process("stress");
+                let stressed = match module {
+                    Module::Kvm => workload::slots::stress(time)?,
+                    Module::Vhost => workload::vhost::stress(time)?,
+                };
+                output::print(&(serde_json::to_string(&stressed)? + "\n"))?;
                 Ok(ExitCode::SUCCESS)
             }
             Step::Evaluate { boots, out } => {

@@ -17,6 +17,9 @@ const GUEST: &str = include_str!("guest.sh");
 /// An emulated guest that counts instructions is slow, and others may use the machine.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
 
+/// Regions that vhost is to take.
+const MOST_REGIONS: u64 = 4096;
+
 /// A boot that is wanted.
 pub(super) struct Boot<'a> {
     pub(super) args: &'a Args,
@@ -112,6 +115,10 @@ impl Boot<'_> {
             request = request.exact();
         }
         request.time_limit = TIME_LIMIT;
+        // Beyond the second of the two vhost would drop the oldest region.
+        for vhost in request.modules.iter_mut().filter(|module| module.name == "vhost") {
+            vhost.parameters = format!("max_mem_regions={MOST_REGIONS} max_iotlb_entries={MOST_REGIONS}");
+        }
         request.memslot = Some(self.memslot.to_owned());
         request.files = vec![self.modules.join(format!("{module}.ko"))];
         request.out = Some(out.to_owned());
