@@ -3,6 +3,7 @@
 use super::{digests, output};
 use anyhow::Context;
 use clap::Subcommand;
+use memslot::chart;
 use memslot::experiment::calibration::{self, What};
 use memslot::experiment::{self, Module, outcome};
 use memslot::workload::{self, name_process};
@@ -72,6 +73,9 @@ impl Args {
                     .context("the figures cannot be written as JSON")?
                     + "\n";
                 digests::write_file(&out.join("experiment.json"), &json)?;
+                for (file, image) in chart::experiment::draw_all(&experiment)? {
+                    image.save(&out.join(file))?;
+                }
                 output::print(&experiment::text(&experiment))?;
                 let sound = |outcome: &outcome::Outcome| {
                     outcome.holds() != Some(false) && outcome.verify_mismatches == 0 && outcome.lost == 0

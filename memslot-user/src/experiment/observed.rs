@@ -1,6 +1,6 @@
 //! What the engines really took: recordings of the probes, and the module's own counts.
 
-use super::predict::{ByKind, Figures, Kind, Lists, kind_of_fault};
+use super::predict::{ByKind, Figures, Kind, Lists, kind_of_fault, mean};
 use super::setup::{Error, Setup, read_json};
 use crate::model::{Probe, SearchLength};
 use crate::recording::Recording;
@@ -33,7 +33,7 @@ pub struct Observed {
     pub calls: u64,
     /// Calls that a recording lost.
     pub lost: u64,
-    /// Sum of all calls, ns of one run.
+    /// Sum of all calls of a run, ns.
     pub sum: f64,
     /// What the workload took without probes, ns.
     pub duration: Option<f64>,
@@ -52,7 +52,9 @@ pub fn observed(boot: &Path, setup: &Setup, engine: &str) -> Result<Observed, Er
     let mut observed = Observed::default();
     let mut lists: BTreeMap<Kind, Lists> = BTreeMap::new();
     let mut lengths: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
+    let mut runs: Vec<BTreeMap<Kind, Vec<f64>>> = Vec::new();
     for run in 1..=RUNS {
+        let mut here: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
         let recording = Recording::open(&boot.join(format!("{engine}-{run}")))?;
         calls(&recording, setup, cached, &mut |kind, latency, length| {
             observed.calls += 1;
@@ -61,15 +63,23 @@ pub fn observed(boot: &Path, setup: &Setup, engine: &str) -> Result<Observed, Er
             observed.sum += latency;
             let Some(kind) = kind else { return };
             lists.entry(kind).or_default().whole.push(latency);
+            here.entry(kind).or_default().push(latency);
             if let Some(length) = length {
                 lengths.entry(kind).or_default().push(f64::from(length.visited));
             }
         })?;
         observed.lost += lost(&recording, setup.module.probe());
+        runs.push(here);
     }
     observed.calls /= u64::from(RUNS);
     observed.sum /= f64::from(RUNS);
     observed.kinds = lists.into_iter().map(|(kind, lists)| (kind, lists.figures())).collect();
+    for (kind, figures) in &mut observed.kinds {
+        for latencies in runs.iter_mut().filter_map(|run| run.get_mut(kind)) {
+            figures.whole_runs.extend(mean(latencies).map(|mean| mean.value));
+            figures.median_runs.extend(crate::stats::median(latencies));
+        }
+    }
     workload(boot, engine, &mut observed)?;
     if engine != "off" {
         timed(boot, engine, &mut observed)?;
@@ -78,7 +88,7 @@ pub fn observed(boot: &Path, setup: &Setup, engine: &str) -> Result<Observed, Er
     if engine == "stock" || engine == "off" {
         for (kind, figures) in &mut observed.kinds {
             if matches!(kind, Kind::Hit | Kind::Miss) {
-                figures.nodes = lengths.get(kind).and_then(|lengths| super::predict::mean(lengths));
+                figures.nodes = lengths.get(kind).and_then(|lengths| mean(lengths));
             }
         }
     }

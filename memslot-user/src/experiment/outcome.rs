@@ -26,8 +26,24 @@ pub struct Experiment {
     pub tolerance: f64,
     /// One for each engine and layout.
     pub results: Vec<Outcome>,
-    /// What the searches take on known inputs, by layout; the same, but for another module.
+    /// What the searches take on known inputs, by boot.
     pub costs: Vec<Costs>,
+    /// The kernel without the patch, before and after it was patched, by boot.
+    pub stock: Vec<StockAgain>,
+}
+
+/// The stock kernel before the patch and after it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StockAgain {
+    /// The boot.
+    #[serde(flatten)]
+    pub setup: SetupRow,
+    /// Kind of call.
+    pub kind: Kind,
+    /// Medians of the whole function.
+    pub medians: Vec<f64>,
+    /// Means.
+    pub means: Vec<f64>,
 }
 
 /// Predicted, observed, and how far they are apart; all means.
@@ -65,6 +81,8 @@ pub struct KindOutcome {
     pub whole: Pair,
     /// Its medians, predicted and observed.
     pub whole_median: [Option<f64>; 2],
+    /// The means of the recordings, run by run.
+    pub whole_runs: Vec<f64>,
 }
 
 /// An engine over a layout. In the exact mode times are instructions, else ns, and those of the search ticks.
@@ -95,8 +113,8 @@ pub struct Outcome {
     pub more_by_workload: Option<f64>,
     /// The way to the search, beyond that of the kernel without the patch: ftrace, and finding the index.
     pub way: f64,
-    /// The function's calls, as a share of the time that the workload takes without probes.
-    pub share_of_time: Option<f64>,
+    /// The searches, as a share of the time that the workload takes without probes; where each call is one look-up.
+    pub search_share: Option<f64>,
     /// Hits, misses and the rest apart.
     pub kinds: Vec<KindOutcome>,
 }
@@ -120,6 +138,20 @@ pub struct SetupRow {
     pub exact: bool,
 }
 
+impl SetupRow {
+    fn new(setup: &Setup) -> Self {
+        Self {
+            experiment: setup.module,
+            kernel: setup.kernel.clone(),
+            slots: setup.slots,
+            pattern: setup.pattern.clone(),
+            order: setup.order.clone(),
+            cached: setup.cached,
+            exact: setup.exact,
+        }
+    }
+}
+
 impl Outcome {
     /// Is the search's prediction within the tolerance? `None` where nothing was searched.
     #[must_use]
@@ -139,6 +171,7 @@ pub fn evaluate(boots: &[PathBuf], tool: &str, progress: &dyn Fn(&str)) -> Resul
         tolerance: TOLERANCE,
         results: Vec::new(),
         costs: Vec::new(),
+        stock: Vec::new(),
     };
     for boot in boots {
         progress(&boot.display().to_string());
@@ -156,6 +189,12 @@ fn boot_outcome(boot: &Path, experiment: &mut Experiment) -> Result<(), Error> {
     // All that a prediction is made from: the stock kernel's first recording, and the costs.
     let stock = Recording::open(&boot.join("off-1"))?;
     let base = observed(boot, &setup, "off")?;
+    experiment.stock.extend(base.kinds.iter().map(|(kind, figures)| StockAgain {
+        setup: SetupRow::new(&setup),
+        kind: *kind,
+        medians: figures.median_runs.clone(),
+        means: figures.whole_runs.clone(),
+    }));
     for engine in std::iter::once("stock").chain(setup.engines.iter().map(String::as_str)) {
         let predicted = predict(&stock, setup.module, setup.cached, engine, &costs)?;
         let observed = observed(boot, &setup, engine)?;
@@ -182,15 +221,7 @@ fn outcome(
     let (predicted_search, observed_search) = (mean_search(predicted), mean_search(&observed.kinds));
     let search = Pair::new(predicted_search.map(exactly), observed_search.map(exactly));
     Outcome {
-        setup: SetupRow {
-            experiment: setup.module,
-            kernel: setup.kernel.clone(),
-            slots: setup.slots,
-            pattern: setup.pattern.clone(),
-            order: setup.order.clone(),
-            cached: setup.cached,
-            exact: setup.exact,
-        },
+        setup: SetupRow::new(setup),
         engine: engine.to_owned(),
         predicted_search,
         observed_search,
@@ -202,7 +233,7 @@ fn outcome(
         more_by_probes: mean_call(observed).zip(mean_call(base)).map(|(one, other)| one - other),
         more_by_workload: by_workload(observed, base),
         way: costs.engines.get(engine).map_or(0.0, |cost| cost.around - costs.off.around),
-        share_of_time: observed.duration.map(|duration| observed.sum / duration),
+        search_share: search_share(observed, observed_search),
         kinds,
     }
 }
@@ -221,6 +252,7 @@ fn kind_outcome(kind: Kind, predicted: &Figures, observed: &Figures) -> KindOutc
         search: Pair::new(predicted.search, observed.search),
         whole: Pair::new(predicted.whole, observed.whole),
         whole_median: [predicted.whole_median, observed.whole_median],
+        whole_runs: observed.whole_runs.clone(),
     }
 }
 
@@ -245,6 +277,12 @@ fn mean_call(observed: &Observed) -> Option<f64> {
 fn by_workload(observed: &Observed, base: &Observed) -> Option<f64> {
     let descriptors = observed.descriptors as f64;
     (observed.descriptors > 0).then_some((observed.duration? - base.duration?) / descriptors)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number of descriptors")]
+fn search_share(observed: &Observed, search: Option<f64>) -> Option<f64> {
+    let share = search? * observed.descriptors as f64 / observed.duration?;
+    (observed.descriptors > 0).then_some(share)
 }
 
 #[cfg(test)]

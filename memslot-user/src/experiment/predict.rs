@@ -56,6 +56,10 @@ pub struct Figures {
     pub whole: Option<Interval>,
     /// Its median.
     pub whole_median: Option<f64>,
+    /// Its mean in each recording.
+    pub whole_runs: Vec<f64>,
+    /// Its median in each recording.
+    pub median_runs: Vec<f64>,
 }
 
 /// By kind.
@@ -188,6 +192,7 @@ impl Lists {
             calls: self.whole.len() as u64,
             whole: mean(&self.whole),
             whole_median: crate::stats::median(&mut self.whole),
+            ..Figures::default()
         }
     }
 }

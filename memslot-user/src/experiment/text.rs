@@ -14,6 +14,19 @@ pub fn text(experiment: &Experiment) -> String {
             rest.split_at(rest.iter().take_while(|outcome| outcome.setup == first.setup).count());
         rest = others;
         boot(&mut text, of_boot);
+        for again in experiment.stock.iter().filter(|again| again.setup == first.setup) {
+            let figures = |values: &[f64]| {
+                values.iter().map(|value| format!("{value:.1}")).collect::<Vec<_>>().join(", ")
+            };
+            let _ = writeln!(
+                text,
+                "Without the patch, before and after it, {}: median {}; mean {}",
+                again.kind.name(),
+                figures(&again.medians),
+                figures(&again.means)
+            );
+        }
+        text.push('\n');
     }
     let wrong: Vec<String> = experiment
         .results
@@ -105,7 +118,7 @@ fn boot(text: &mut String, outcomes: &[Outcome]) {
             format!("{:+.0}", outcome.way),
             figure(outcome.more_by_probes),
             figure(outcome.more_by_workload),
-            outcome.share_of_time.map_or_else(|| "–".to_owned(), |share| format!("{:.2} %", share * 100.0)),
+            outcome.search_share.map_or_else(|| "–".to_owned(), |share| format!("{:.2} %", share * 100.0)),
         ]);
     }
     table(text, &rows);
