@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// How often each engine is recorded, and timed: A B B A.
+/// How often each engine runs: A B B A.
 pub const RUNS: u32 = 2;
 
 /// What the module counted while it verified every answer.
@@ -29,12 +29,12 @@ pub struct Verified {
 pub struct Observed {
     /// Figures by kind.
     pub kinds: ByKind,
-    /// Calls of the probed function in each recording.
+    /// Calls of the probed function, of all runs.
     pub calls: u64,
-    /// Calls that a recording lost.
-    pub lost: u64,
-    /// Sum of all calls of a run, ns.
+    /// What they took together, ns.
     pub sum: f64,
+    /// Mean and median of the whole function, run by run.
+    pub runs: BTreeMap<Kind, (Vec<f64>, Vec<f64>)>,
     /// What the workload took without probes, ns.
     pub duration: Option<f64>,
     /// Its look-ups then.
@@ -43,41 +43,95 @@ pub struct Observed {
     pub verified: Verified,
 }
 
-/// Reads an engine's runs in a boot; `off` is the kernel without the patch.
+/// A call as it was recorded.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    kind: Option<Kind>,
+    latency: f64,
+    length: Option<SearchLength>,
+}
+
+/// The calls of a boot, run by run.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// By engine, `off` among them.
+    runs: BTreeMap<String, Vec<Vec<Seen>>>,
+    lost: u64,
+}
+
+impl Recorded {
+    /// Reads the recordings of a boot.
+    ///
+    /// # Errors
+    /// One is missing or damaged, or has not the runs that it should have.
+    pub fn read(boot: &Path, setup: &Setup) -> Result<Self, Error> {
+        let mut recorded = Self { runs: BTreeMap::new(), lost: 0 };
+        let there = std::iter::once("stock").chain(setup.engines.iter().map(String::as_str));
+        let there_and_back: Vec<&str> = there.clone().chain(there.rev()).collect();
+        recorded.take(&boot.join("runs"), setup, &there_and_back, setup.cached)?;
+        // The stock kernel asks a vCPU's last slot, whatever the module is set to.
+        let cached = setup.module.probe() == Probe::PageFault;
+        for run in 1..=RUNS {
+            recorded.take(&boot.join(format!("off-{run}")), setup, &["off"], cached)?;
+        }
+        Ok(recorded)
+    }
+
+    /// Each run has a VM or a memory table of its own, numbered as they came.
+    fn take(&mut self, path: &Path, setup: &Setup, engines: &[&str], cached: bool) -> Result<(), Error> {
+        let recording = Recording::open(path)?;
+        let mut runs: BTreeMap<u32, Vec<Seen>> = BTreeMap::new();
+        calls(&recording, setup, cached, &mut |subject, seen| runs.entry(subject).or_default().push(seen))?;
+        if runs.len() != engines.len() {
+            return Err(Error::bad(path, format!("it has {} runs, not {}", runs.len(), engines.len())));
+        }
+        for (engine, run) in engines.iter().zip(runs.into_values()) {
+            self.runs.entry((*engine).to_owned()).or_default().push(run);
+        }
+        let probe = setup.module.probe();
+        self.lost += recording.meta().probes.get(&probe).map_or(0, |of| of.account.lost());
+        Ok(())
+    }
+
+    /// Calls that the recordings of the boot lost.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+/// What an engine's runs came to; `off` is the kernel without the patch.
 ///
 /// # Errors
 /// Something is missing or damaged.
-pub fn observed(boot: &Path, setup: &Setup, engine: &str) -> Result<Observed, Error> {
-    let cached = setup.cached || (engine == "off" && setup.module.probe() == Probe::PageFault);
+pub fn observed(boot: &Path, recorded: &Recorded, engine: &str) -> Result<Observed, Error> {
     let mut observed = Observed::default();
     let mut lists: BTreeMap<Kind, Lists> = BTreeMap::new();
     let mut lengths: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
-    let mut runs: Vec<BTreeMap<Kind, Vec<f64>>> = Vec::new();
-    for run in 1..=RUNS {
+    let runs = recorded.runs.get(engine).map_or(&[][..], Vec::as_slice);
+    for run in runs {
         let mut here: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
-        let recording = Recording::open(&boot.join(format!("{engine}-{run}")))?;
-        calls(&recording, setup, cached, &mut |kind, latency, length| {
+        for seen in run {
             observed.calls += 1;
-            #[expect(clippy::cast_precision_loss, reason = "instructions of a call")]
-            let latency = latency as f64;
-            observed.sum += latency;
-            let Some(kind) = kind else { return };
-            lists.entry(kind).or_default().whole.push(latency);
-            here.entry(kind).or_default().push(latency);
-            if let Some(length) = length {
+            observed.sum += seen.latency;
+            let Some(kind) = seen.kind else { continue };
+            lists.entry(kind).or_default().whole.push(seen.latency);
+            here.entry(kind).or_default().push(seen.latency);
+            if let Some(length) = seen.length {
                 lengths.entry(kind).or_default().push(f64::from(length.visited));
             }
-        })?;
-        observed.lost += lost(&recording, setup.module.probe());
-        runs.push(here);
+        }
+        for (kind, mut latencies) in here {
+            let (means, medians) = observed.runs.entry(kind).or_default();
+            means.extend(mean(&latencies).map(|mean| mean.value));
+            medians.extend(crate::stats::median(&mut latencies));
+        }
     }
-    observed.calls /= u64::from(RUNS);
-    observed.sum /= f64::from(RUNS);
     observed.kinds = lists.into_iter().map(|(kind, lists)| (kind, lists.figures())).collect();
     for (kind, figures) in &mut observed.kinds {
-        for latencies in runs.iter_mut().filter_map(|run| run.get_mut(kind)) {
-            figures.whole_runs.extend(mean(latencies).map(|mean| mean.value));
-            figures.median_runs.extend(crate::stats::median(latencies));
+        if let Some((means, medians)) = observed.runs.get(kind) {
+            figures.whole_runs.clone_from(means);
+            figures.median_runs.clone_from(medians);
         }
     }
     workload(boot, engine, &mut observed)?;
@@ -99,13 +153,16 @@ fn calls(
     recording: &Recording,
     setup: &Setup,
     cached: bool,
-    take: &mut dyn FnMut(Option<Kind>, u64, Option<SearchLength>),
+    take: &mut dyn FnMut(u32, Seen),
 ) -> Result<(), Error> {
+    #[expect(clippy::cast_precision_loss, reason = "instructions of a call")]
+    let seen = |kind, latency: u64, length| Seen { kind, latency: latency as f64, length };
     if setup.module.probe() == Probe::PageFault {
         for fault in recording.faults()? {
             let fault = fault?;
             let visited = fault.length.map(|length| length.visited);
-            take(kind_of_fault(fault.class, fault.ret, visited, cached), fault.latency, fault.length);
+            let kind = kind_of_fault(fault.class, fault.ret, visited, cached);
+            take(fault.vm.0, seen(kind, fault.latency, fault.length));
         }
         return Ok(());
     }
@@ -121,13 +178,9 @@ fn calls(
             (1, false) => Some(Kind::Hit),
             _ => None,
         };
-        take(kind, call.latency, call.length);
+        take(call.table.0, seen(kind, call.latency, call.length));
     }
     Ok(())
-}
-
-fn lost(recording: &Recording, probe: Probe) -> u64 {
-    recording.meta().probes.get(&probe).map_or(0, |of| of.account.lost())
 }
 
 #[derive(Deserialize)]

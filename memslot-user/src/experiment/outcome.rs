@@ -2,7 +2,7 @@
 
 use super::calibration::Calibration;
 use super::costs::{Costs, costs};
-use super::observed::{Observed, observed};
+use super::observed::{Observed, Recorded, observed};
 use super::predict::{ByKind, Figures, Kind, predict};
 use super::setup::{Error, Setup, read_json};
 use crate::recording::Recording;
@@ -105,7 +105,7 @@ pub struct Outcome {
     pub verify_mismatches: u64,
     /// Look-ups that were left to the stock search.
     pub unsure: u64,
-    /// Calls that the recordings lost.
+    /// Calls that the recordings of the boot lost.
     pub lost: u64,
     /// What a call of the function takes more than on the kernel without the patch, by the probes.
     pub more_by_probes: Option<f64>,
@@ -188,7 +188,8 @@ fn boot_outcome(boot: &Path, experiment: &mut Experiment) -> Result<(), Error> {
     let costs = costs(setup.module, &engines, &off).map_err(|reason| Error::bad(&path, reason))?;
     // All that a prediction is made from: the stock kernel's first recording, and the costs.
     let stock = Recording::open(&boot.join("off-1"))?;
-    let base = observed(boot, &setup, "off")?;
+    let recorded = Recorded::read(boot, &setup)?;
+    let base = observed(boot, &recorded, "off")?;
     experiment.stock.extend(base.kinds.iter().map(|(kind, figures)| StockAgain {
         setup: SetupRow::new(&setup),
         kind: *kind,
@@ -197,8 +198,10 @@ fn boot_outcome(boot: &Path, experiment: &mut Experiment) -> Result<(), Error> {
     }));
     for engine in std::iter::once("stock").chain(setup.engines.iter().map(String::as_str)) {
         let predicted = predict(&stock, setup.module, setup.cached, engine, &costs)?;
-        let observed = observed(boot, &setup, engine)?;
-        experiment.results.push(outcome(&setup, engine, &predicted, &observed, &base, &costs));
+        let observed = observed(boot, &recorded, engine)?;
+        let mut row = outcome(&setup, engine, &predicted, &observed, &base, &costs);
+        row.lost = recorded.lost();
+        experiment.results.push(row);
     }
     experiment.costs.push(costs);
     Ok(())
@@ -229,7 +232,7 @@ fn outcome(
         verified: observed.verified.verified,
         verify_mismatches: observed.verified.mismatches,
         unsure: observed.verified.unsure,
-        lost: observed.lost,
+        lost: 0,
         more_by_probes: mean_call(observed).zip(mean_call(base)).map(|(one, other)| one - other),
         more_by_workload: by_workload(observed, base),
         way: costs.engines.get(engine).map_or(0.0, |cost| cost.around - costs.off.around),

@@ -1,4 +1,5 @@
-# In the guest: one layout. Recordings and counts of the stock kernel and of each engine go to $LAB_OUT.
+# In the guest: one layout. Recordings and counts of the stock kernel and of the engines go to $LAB_OUT. The runs of the
+# engines are one recording, for attaching takes far longer than a run; each has a VM or a memory table of its own.
 # Set by the lines in front of this: name (the module), cached (0 or 1), probe, engines, own_tree, workload.
 here=$PWD
 cd "$LAB_OUT" || exit 2
@@ -13,10 +14,12 @@ set_to() {
     echo "$2" >"$parameters/$1" || fail "the module's parameter $1 cannot be set to $2"
 }
 
-# record FOLDER
+# record FOLDER COMMAND…
 record() {
-    memslot record --probe "$probe" --output "$1" --label "$1" --ring-size 64 -- $workload >/dev/null ||
-        fail "$1 could not be recorded whole"
+    folder=$1
+    shift
+    memslot record --probe "$probe" --output "$folder" --label "$folder" --ring-size 64 -- "$@" >/dev/null ||
+        fail "$folder could not be recorded whole"
 }
 
 # What the workload takes without probes.
@@ -41,17 +44,8 @@ timed() {
     done
 }
 
-# pass ENGINE NUMBER
-pass() {
-    echo "$1, run $2"
-    set_to engine "$1"
-    record "$1-$2"
-    [ "$2" = 1 ] && plain "$1"
-    timed "$1" "$2"
-}
-
 echo "the kernel as it is"
-record off-1
+record off-1 $workload
 plain off
 insmod "$here/$name.ko" || fail "$name cannot be loaded"
 until [ "$(cat "/sys/kernel/livepatch/$name/transition")" = 0 ]; do sleep 0.1; done
@@ -59,15 +53,30 @@ set_to cached "$cached"
 echo "calibrating"
 memslot experiment calibrate "$series" >calibration.json || fail "the module's searches could not be calibrated"
 backwards=
-for engine in stock $engines; do
-    pass "$engine" 1
-    backwards="$engine $backwards"
+for engine in stock $engines; do backwards="$engine $backwards"; done
+echo "recording each engine, there and back"
+cat >"$here/runs.sh" <<END
+for engine in stock $engines $backwards; do
+    echo \$engine >$parameters/engine || exit 1
+    $workload >/dev/null || exit 1
 done
-for engine in $backwards; do pass "$engine" 2; done
+END
+record runs sh "$here/runs.sh"
+run=1
+for engine in stock $engines - $backwards; do
+    if [ "$engine" = - ]; then
+        run=2
+        continue
+    fi
+    echo "timing $engine, run $run"
+    set_to engine "$engine"
+    [ $run = 1 ] && plain "$engine"
+    timed "$engine" $run
+done
 echo 0 >"/sys/kernel/livepatch/$name/enabled"
 while [ -e "/sys/kernel/livepatch/$name" ]; do sleep 0.1; done
 memslot experiment calibrate "$series" --off >calibration-off.json || fail "the function could not be calibrated"
 echo "the kernel as it was"
-record off-2
+record off-2 $workload
 rmmod "$name" || fail "$name cannot be removed"
 exit 0
