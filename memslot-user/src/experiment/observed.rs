@@ -29,8 +29,10 @@ pub struct Verified {
 pub struct Observed {
     /// Figures by kind.
     pub kinds: ByKind,
-    /// Calls of the probed function, of all runs.
+    /// Calls of the probed function, of all runs, but for the first of each.
     pub calls: u64,
+    /// The first call of a run, on average, ns.
+    pub first: f64,
     /// What they took together, ns.
     pub sum: f64,
     /// Mean and median of the whole function, run by run.
@@ -111,6 +113,9 @@ pub fn observed(boot: &Path, recorded: &Recorded, engine: &str) -> Result<Observ
     let runs = recorded.runs.get(engine).map_or(&[][..], Vec::as_slice);
     for run in runs {
         let mut here: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
+        // The first call of a run builds the index, which is no search: it stands apart.
+        let Some((first, run)) = run.split_first() else { continue };
+        observed.first += first.latency / f64::from(RUNS);
         for seen in run {
             observed.calls += 1;
             observed.sum += seen.latency;

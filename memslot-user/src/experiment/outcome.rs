@@ -109,8 +109,10 @@ pub struct Outcome {
     pub lost: u64,
     /// What a call of the function takes more than on the kernel without the patch, by the probes.
     pub more_by_probes: Option<f64>,
-    /// The same by the workload's own clock, without probes; where each call is one look-up.
+    /// The same by the workload's own clock, without probes and less `build`; where each call is one look-up.
     pub more_by_workload: Option<f64>,
+    /// What the first call of a run takes more than the others: it builds the index. In no other figure.
+    pub build: Option<f64>,
     /// The way to the search, beyond that of the kernel without the patch: ftrace, and finding the index.
     pub way: f64,
     /// The searches, as a share of the time that the workload takes without probes; where each call is one look-up.
@@ -235,6 +237,7 @@ fn outcome(
         lost: 0,
         more_by_probes: mean_call(observed).zip(mean_call(base)).map(|(one, other)| one - other),
         more_by_workload: by_workload(observed, base),
+        build: mean_call(observed).map(|mean| observed.first - mean),
         way: costs.engines.get(engine).map_or(0.0, |cost| cost.around - costs.off.around),
         search_share: search_share(observed, observed_search),
         kinds,
@@ -278,8 +281,9 @@ fn mean_call(observed: &Observed) -> Option<f64> {
 
 #[expect(clippy::cast_precision_loss, reason = "a number of descriptors")]
 fn by_workload(observed: &Observed, base: &Observed) -> Option<f64> {
+    let without_build = |of: &Observed| Some(of.duration? - (of.first - mean_call(of)?));
     let descriptors = observed.descriptors as f64;
-    (observed.descriptors > 0).then_some((observed.duration? - base.duration?) / descriptors)
+    (observed.descriptors > 0).then_some((without_build(observed)? - without_build(base)?) / descriptors)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a number of descriptors")]

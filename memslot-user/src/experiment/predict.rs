@@ -154,7 +154,7 @@ pub fn predict(
     let stock = ways(recording, module, module.stock_last_used(), "stock", &costs.off)?;
     let other = ways(recording, module, module.last_used(cached), engine, cost)?;
     let mut lists: BTreeMap<Kind, Lists> = BTreeMap::new();
-    for ((call, before), (_, after)) in stock.into_iter().zip(other) {
+    for (number, ((call, before), (_, after))) in stock.into_iter().zip(other).enumerate() {
         if !(call.plain || call.no_slot) {
             continue;
         }
@@ -166,7 +166,10 @@ pub fn predict(
         let lists = lists.entry(kind).or_default();
         #[expect(clippy::cast_precision_loss, reason = "instructions of a call")]
         let latency = call.latency as f64;
-        lists.whole.push(latency - before.search - before.around + after.search + after.around);
+        // The first call builds the index, and stands apart in what is observed.
+        if number > 0 {
+            lists.whole.push(latency - before.search - before.around + after.search + after.around);
+        }
         if after.searches > 0 {
             lists.nodes.push(f64::from(after.nodes));
             lists.search.push(after.search);

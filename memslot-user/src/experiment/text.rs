@@ -107,6 +107,7 @@ fn boot(text: &mut String, outcomes: &[Outcome]) {
             "way to the search",
             "more a call, by the probes",
             "by the workload's clock",
+            "first call, more",
             "share of time",
         ]
         .map(str::to_owned),
@@ -118,6 +119,7 @@ fn boot(text: &mut String, outcomes: &[Outcome]) {
             format!("{:+.0}", outcome.way),
             figure(outcome.more_by_probes),
             figure(outcome.more_by_workload),
+            figure(outcome.build),
             outcome.search_share.map_or_else(|| "–".to_owned(), |share| format!("{:.2} %", share * 100.0)),
         ]);
     }

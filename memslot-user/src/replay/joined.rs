@@ -112,6 +112,8 @@ pub(crate) struct Walker {
     built: Built,
     starts: BTreeMap<u32, u64>,
     lowest: Option<Range>,
+    /// The node through which a search goes to the lowest range.
+    before_lowest: Option<u32>,
     highest: u64,
     halvings: u32,
 }
@@ -124,17 +126,23 @@ impl Walker {
     }
 
     fn of(built: Built, ranges: &[Range]) -> Self {
+        let lowest = ranges.iter().min_by_key(|range| range.start).copied();
+        let mut way = Way(Vec::new());
+        if let Some(lowest) = lowest {
+            with_engine!(&built, engine => engine.search(lowest.start, &mut way));
+        }
         Self {
             built,
+            before_lowest: way.0.len().checked_sub(2).map(|place| way.0[place]),
             starts: ranges.iter().map(|range| (range.key, range.start)).collect(),
-            lowest: ranges.iter().min_by_key(|range| range.start).copied(),
+            lowest,
             highest: ranges.iter().map(|range| range.last).max().unwrap_or(0),
             halvings: ranges.len().max(1).next_power_of_two().ilog2(),
         }
     }
 
     pub(crate) fn path(&self, addr: u64) -> Path {
-        let mut follower = Follower { walker: self, addr, above: 0, below: 0, rejected: 0 };
+        let mut follower = Follower { walker: self, addr, at: None, above: 0, below: 0, rejected: 0 };
         let found = with_engine!(&self.built, engine => engine.search(addr, &mut follower));
         let Follower { above, below, rejected, .. } = follower;
         let end = match (found, self.lowest) {
@@ -147,9 +155,22 @@ impl Walker {
     }
 }
 
+/// The nodes visited, in their order.
+struct Way(Vec<u32>);
+
+impl Observer for Way {
+    fn visit(&mut self, key: u32) {
+        self.0.push(key);
+    }
+
+    fn touch(&mut self, _key: u32) {}
+}
+
 struct Follower<'a> {
     walker: &'a Walker,
     addr: u64,
+    /// The node visited last.
+    at: Option<u32>,
     above: u32,
     below: u32,
     rejected: u32,
@@ -157,6 +178,7 @@ struct Follower<'a> {
 
 impl Observer for Follower<'_> {
     fn visit(&mut self, key: u32) {
+        self.at = Some(key);
         if self.walker.starts.get(&key).is_some_and(|start| *start > self.addr) {
             self.above += 1;
         } else {
@@ -165,8 +187,10 @@ impl Observer for Follower<'_> {
     }
 
     fn touch(&mut self, key: u32) {
-        // The leftmost is read before the way down begins, whatever the address.
-        if self.walker.lowest.is_some_and(|lowest| lowest.key != key) {
+        // The leftmost is read before the way down begins, whatever the address; that is told where the way did not
+        // meet it, which is not so at its parent.
+        let leftmost = self.walker.lowest.is_some_and(|lowest| lowest.key == key);
+        if !leftmost || (self.at.is_some() && self.at == self.walker.before_lowest) {
             self.rejected += 1;
         }
     }
@@ -197,7 +221,8 @@ mod tests {
     fn a_rejected_child_of_the_interval_tree_counts_and_the_leftmost_does_not() {
         let walker = Walker::new(EngineId::IntervalTree, &ranges(3)).unwrap();
         // The root holds it; its left child, which is the leftmost, was looked at.
-        assert_eq!((walker.path(125).below, walker.path(125).rejected), (1, 0));
+        assert_eq!((walker.path(125).below, walker.path(125).rejected), (1, 1));
+        assert_eq!((walker.path(145).below, walker.path(145).rejected), (2, 1));
         let walker = Walker::new(EngineId::IntervalTree, &ranges(7)).unwrap();
         // Along the right edge each left child is looked at; at the leaf there is none.
         let path = walker.path(225);

@@ -308,7 +308,7 @@ COUNTER(mismatches, "of these, where it answered differently");
 
 /* Hooks: call back at the entry of functions that change or free a table, before they do. */
 
-static int hook(struct ftrace_ops *hooks, const char *const *functions, size_t count)
+static int choose(struct ftrace_ops *hooks, const char *const *functions, size_t count)
 {
 	char name[64];
 	size_t i;
@@ -323,9 +323,17 @@ static int hook(struct ftrace_ops *hooks, const char *const *functions, size_t c
 			return error;
 		}
 	}
-	return register_ftrace_function(hooks);
+	return 0;
 }
 
+static int hook(struct ftrace_ops *hooks, const char *const *functions, size_t count)
+{
+	int error = choose(hooks, functions, count);
+
+	return error ? error : register_ftrace_function(hooks);
+}
+
+/* For good: what ftrace_free_filter() frees is still pointed to, so the hooks cannot be set again. */
 static void unhook(struct ftrace_ops *hooks)
 {
 	unregister_ftrace_function(hooks);

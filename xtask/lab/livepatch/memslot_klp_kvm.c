@@ -99,22 +99,38 @@ static struct ftrace_ops watch = {
 	.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT,
 };
 static DEFINE_MUTEX(watch_lock);
-static bool watched;
+static bool watched, watch_chosen, watch_over;
 
+/* Again and again: the choice of the function stays, see unhook(). */
 static int watch_own(bool on)
 {
 	static const char *const function = "kvm_mmu_page_fault";
 	int error = 0;
 
 	mutex_lock(&watch_lock);
-	if (on && !watched)
-		error = hook(&watch, &function, 1);
-	else if (!on && watched)
-		unhook(&watch);
-	if (!error)
-		watched = on;
+	if (on && !watched && !watch_over) {
+		if (!watch_chosen)
+			error = choose(&watch, &function, 1);
+		watch_chosen = !error;
+		if (!error)
+			error = register_ftrace_function(&watch);
+		watched = !error;
+	} else if (!on && watched) {
+		error = unregister_ftrace_function(&watch);
+		watched = false;
+	}
 	mutex_unlock(&watch_lock);
 	return error;
+}
+
+static void watch_end(void)
+{
+	watch_own(false);
+	mutex_lock(&watch_lock);
+	watch_over = true;
+	if (watch_chosen)
+		ftrace_free_filter(&watch);
+	mutex_unlock(&watch_lock);
 }
 
 /* A VM of our own, for calibrate.h: nothing but a set of slots. */
@@ -297,7 +313,7 @@ static int before_patch(struct klp_object *object)
 
 static void after_unpatch(struct klp_object *object)
 {
-	watch_own(false);
+	watch_end();
 	unhook(&hooks);
 }
 

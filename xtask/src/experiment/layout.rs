@@ -46,8 +46,8 @@ pub(super) fn workload(args: &Args, slots: u64) -> String {
                 (false, Order::Shuffled) => format!("--layout file --layout-file $here/{FILE}"),
             };
             format!(
-                "memslot workload slots {layout} --pattern {pattern} --accesses {} --rounds {ROUNDS} --mmio {MMIO} \
-                 --gap {MMIO}",
+                "memslot workload slots {layout} --pattern {pattern} --accesses {} --rounds {ROUNDS} --refault mprotect \
+                 --mmio {MMIO} --gap {MMIO}",
                 args.calls / ROUNDS
             )
         }
