@@ -17,7 +17,7 @@ type Figure = (&'static str, &'static str, fn(&KindOutcome) -> &Pair);
 const FIGURES: [Figure; 3] = [
     ("Nodes visited", "nodes", |kind| &kind.nodes),
     ("The search itself", "instructions", |kind| &kind.search),
-    ("The whole function", "instructions", |kind| &kind.whole),
+    ("The whole function, median", "instructions", |kind| &kind.whole_median),
 ];
 
 /// Draws, for hits and for misses, predicted against observed and what grows with the number of slots or regions; with
@@ -37,8 +37,7 @@ pub fn draw_all(experiment: &Experiment) -> Result<Vec<(String, Image)>, Error> 
             least_height: 460.0,
         };
         let title = format!("Predicted from the stock kernel, and observed: {name}");
-        let subtitle =
-            "Means; a marker for each engine and layout, bars are 95 % intervals of the prediction.";
+        let subtitle = "A marker for each engine and layout; bars are 95 % intervals of the prediction.";
         let Size { width, height } = Size::default();
         images.push((
             format!("experiment-{name}-predicted.png"),
@@ -47,7 +46,7 @@ pub fn draw_all(experiment: &Experiment) -> Result<Vec<(String, Image)>, Error> 
         let growth: Vec<Panel> = FIGURES.iter().filter_map(|figure| growth(&series, figure, first)).collect();
         if growth.len() == FIGURES.len() {
             let title = format!("What more {} cost: {name}", things(first));
-            let subtitle = "Observed means as lines; bars are 95 % intervals of what was predicted.";
+            let subtitle = "Lines are what was observed; bars are 95 % intervals of what was predicted.";
             let growth = Panels { panels: growth, columns: 3, least_height: 460.0 };
             images.push((
                 format!("experiment-{name}-size.png"),

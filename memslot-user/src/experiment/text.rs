@@ -72,7 +72,7 @@ fn boot(text: &mut String, outcomes: &[Outcome]) {
             "search: predicted",
             "observed",
             "error",
-            function,
+            &format!("{function}, median: predicted"),
             "observed",
             "error",
         ]
@@ -83,7 +83,7 @@ fn boot(text: &mut String, outcomes: &[Outcome]) {
             let count = if matches!(kind.kind, Kind::LastUsed) { kind.calls } else { kind.lookups };
             let [nodes, nodes_seen, _] = pair(&kind.nodes, 2);
             let [search, search_seen, search_error] = pair(&kind.search, 1);
-            let [whole, whole_seen, whole_error] = pair(&kind.whole, 1);
+            let [whole, whole_seen, whole_error] = pair(&kind.whole_median, 0);
             rows.push([
                 outcome.engine.clone(),
                 kind.kind.name().to_owned(),
