@@ -108,11 +108,13 @@ fn page(
     let verified: u64 = experiment.results.iter().map(|outcome| outcome.verified).sum();
     let differ: u64 = experiment.results.iter().map(|outcome| outcome.verify_mismatches).sum();
     let text = format!(
-        "Linux {}, {} registered, {} addresses, {} · {verified} answers compared with the stock search's, {differ} differ",
+        "Linux {}, {} registered, {} addresses, {} · {} answers compared with the stock search's, {} differ",
         setup.kernel,
         setup.order,
         setup.pattern,
         if setup.cached { "cached" } else { "not cached" },
+        text::count(verified),
+        text::count(differ),
     );
     let clock = footer::virtualised(if setup.exact { "icount" } else { "QEMU-TCG" });
     Page {
@@ -227,5 +229,99 @@ fn empty(heading: &str) -> Panel {
         y: Axis::number(1, 2),
         y_name: String::new(),
         items: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Module;
+    use crate::experiment::outcome::SetupRow;
+    use crate::replay::Interval;
+
+    fn pair(predicted: f64, observed: f64) -> Pair {
+        let around = |value: f64| Some(Interval { value, low: value * 0.9, high: value * 1.1 });
+        Pair { predicted: around(predicted), observed: around(observed), error: None }
+    }
+
+    fn outcome(engine: &str, slots: u64) -> Outcome {
+        let at = slots as f64;
+        let setup = SetupRow {
+            experiment: Module::Vhost,
+            kernel: "6.12".to_owned(),
+            slots,
+            pattern: "random".to_owned(),
+            order: "ascending".to_owned(),
+            cached: false,
+            exact: true,
+        };
+        let kind = KindOutcome {
+            kind: Kind::Hit,
+            lookups: 100,
+            calls: 100,
+            nodes: pair(at, at),
+            search: pair(8.0 * at, 8.0 * at),
+            whole: pair(300.0, 300.0),
+            whole_median: pair(300.0 + 8.0 * at, 310.0 + 8.0 * at),
+            whole_runs: Vec::new(),
+        };
+        Outcome {
+            setup,
+            engine: engine.to_owned(),
+            predicted_search: None,
+            observed_search: None,
+            search_error: None,
+            verified: 1000,
+            verify_mismatches: 0,
+            unsure: 0,
+            lost: 0,
+            more_by_probes: None,
+            more_by_workload: None,
+            build: None,
+            way: 145.0,
+            search_share: None,
+            kinds: vec![kind],
+        }
+    }
+
+    fn experiment(results: Vec<Outcome>) -> Experiment {
+        Experiment {
+            schema: 1,
+            tool: String::new(),
+            tolerance: 0.1,
+            results,
+            costs: Vec::new(),
+            stock: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_chart_of_growth_takes_two_sizes_and_one_of_misses_takes_misses() {
+        let names = |results| {
+            let images = draw_all(&experiment(results)).unwrap();
+            images.into_iter().map(|image| image.0).collect::<Vec<_>>()
+        };
+        assert_eq!(names(vec![outcome("stock", 3), outcome("linear", 3)]), ["experiment-hits-predicted.png"]);
+        assert_eq!(
+            names(vec![outcome("linear", 3), outcome("linear", 53)]),
+            ["experiment-hits-predicted.png", "experiment-hits-size.png"]
+        );
+        assert!(names(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn points_stand_at_what_was_observed_and_are_as_high_as_predicted() {
+        let experiment = experiment(vec![outcome("linear", 53), outcome("linear", 3)]);
+        let series = series(&experiment, Kind::Hit);
+        let panel = against(&series, &FIGURES[2]);
+        let lines: Vec<&Vec<(f64, f64)>> = panel
+            .items
+            .iter()
+            .filter_map(|item| match item {
+                Item::Line { points, marked: true, .. } => Some(points),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(lines, [&vec![(334.0, 324.0), (734.0, 724.0)]]);
     }
 }

@@ -90,7 +90,8 @@ with_all_engines() {
         for engine in linear linear_by_size sorted_array sorted_array_kernel wbtree eytzinger; do
             echo $engine >$parameters/engine
             for count in verified mismatches unsure lookups steps; do echo 0 >$parameters/$count; done
-            "$@" >said 2>&1 || cat said
+            "$@" >said 2>&1 || echo "FAILED: $*"
+            sed 's/^/# /' said
             check "$name: $engine, cached $cached: every answer is the stock search's" verified "$at_least"
         done
     done
@@ -99,7 +100,7 @@ with_all_engines() {
 # Slots or tables change while they are looked up, until so many answers were compared.
 concurrently() {
     while [ "$(cat $parameters/verified)" -lt "$1" ]; do
-        memslot experiment stress "$series" --time 5s || return 1
+        memslot experiment stress "$series" --time 2s || return 1
     done
 }
 
