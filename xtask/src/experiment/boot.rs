@@ -95,22 +95,25 @@ impl Boot<'_> {
         })
     }
 
-    fn request(&self, out: &Path, files: &Path) -> Result<Request> {
-        let args = self.args;
-        let (module, probe, own_tree) = match args.series {
-            Which::Kvm => ("memslot_klp_kvm", "page_fault", "rbtree"),
-            Which::Vhost => ("memslot_klp_vhost", "translate", "interval_tree"),
+    fn script(&self) -> String {
+        let (args, series) = (self.args, self.args.series.name());
+        let (probe, own_tree) = match args.series {
+            Which::Kvm => ("page_fault", "rbtree"),
+            Which::Vhost => ("translate", "interval_tree"),
         };
-        let script = format!(
-            "here=$PWD series={} name={module} cached={} probe={probe} own_tree={own_tree}\nengines='{}'\n\
+        format!(
+            "here=$PWD series={series} name=memslot_klp_{series} cached={} probe={probe} own_tree={own_tree}\nengines='{}'\n\
              workload=\"{}\"\n{GUEST}",
-            args.series.name(),
             u8::from(args.cached()),
             args.engines.join(" "),
             layout::workload(args, self.slots),
-        );
+        )
+    }
+
+    fn request(&self, out: &Path, files: &Path) -> Result<Request> {
+        let args = self.args;
         let kernel = KernelChoice::Series(args.kernel);
-        let mut request = Request::new(kernel, ["sh", "-c", &script].map(str::to_owned).to_vec());
+        let mut request = Request::new(kernel, ["sh", "-c", &self.script()].map(str::to_owned).to_vec());
         if !args.no_exact {
             request = request.exact();
         }
@@ -120,7 +123,7 @@ impl Boot<'_> {
             vhost.parameters = format!("max_mem_regions={MOST_REGIONS} max_iotlb_entries={MOST_REGIONS}");
         }
         request.memslot = Some(self.memslot.to_owned());
-        request.files = vec![self.modules.join(format!("{module}.ko"))];
+        request.files = vec![self.modules.join(format!("memslot_klp_{}.ko", args.series.name()))];
         request.out = Some(out.to_owned());
         if args.series == Which::Kvm && args.order == Order::Shuffled && !args.classic {
             let file = files.join(layout::FILE);
@@ -129,5 +132,48 @@ impl Boot<'_> {
             request.files.push(file);
         }
         Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use std::process::Command;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn the_guests_script_is_one_and_names_what_it_takes() {
+        for (words, expected) in [
+            ("kvm", "series=kvm name=memslot_klp_kvm cached=1 probe=page_fault own_tree=rbtree\n"),
+            ("kvm --uncached --order shuffled", "name=memslot_klp_kvm cached=0 "),
+            (
+                "vhost --engines linear,wbtree",
+                "\nengines='linear wbtree'\nworkload=\"memslot workload vhost --regions 53 ",
+            ),
+            ("vhost --cached", "name=memslot_klp_vhost cached=1 probe=translate own_tree=interval_tree\n"),
+        ] {
+            let line = Line::try_parse_from(["x"].into_iter().chain(words.split(' '))).unwrap();
+            let (memslot, modules) = (Path::new("m"), Path::new("d"));
+            let script = Boot { args: &line.args, slots: 53, memslot, modules }.script();
+            assert!(script.contains(expected), "{expected} in\n{script}");
+            assert!(Command::new("sh").args(["-n", "-c", &script]).status().unwrap().success(), "{words}");
+        }
+    }
+
+    #[test]
+    fn engines_are_those_of_the_modules() {
+        let parse = |engines: &str| Line::try_parse_from(["x", "kvm", "--engines", engines]);
+        let source = paths::workspace().join("xtask/lab/livepatch/memslot_klp_kvm.c");
+        let source = fs::read_to_string(source).unwrap();
+        for engine in super::super::ENGINES {
+            assert!(parse(engine).is_ok() && source.contains(&format!("ENGINE(\"{engine}\"")), "{engine}");
+        }
+        assert!(parse("btreemap").is_err());
     }
 }
