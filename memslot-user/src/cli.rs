@@ -1,7 +1,8 @@
 //! The command line.
 
 use crate::cmd::{
-    bench_engines, bench_reader, chart, compare, doctor, engines, ple, record, replay, summary, workload,
+    bench_engines, bench_reader, chart, compare, doctor, engines, experiment, ple, record, replay, summary,
+    workload,
 };
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -41,6 +42,9 @@ enum Command {
     /// Measure decoding and recording (run by `cargo xtask bench probes`)
     #[command(hide = true)]
     BenchReader(bench_reader::Args),
+    /// Calibrate and evaluate experiments with livepatches (run by `cargo xtask experiment`)
+    #[command(hide = true)]
+    Experiment(experiment::Args),
     /// Cause an exactly known number of faults, PLE exits or translations
     Workload(workload::Args),
 }
@@ -59,6 +63,7 @@ impl Cli {
             Command::Engines(args) => args.run(),
             Command::BenchEngines(args) => args.run(),
             Command::BenchReader(args) => args.run(),
+            Command::Experiment(args) => args.run(),
             Command::Workload(args) => args.run(),
         }
     }

@@ -10,6 +10,7 @@ pub mod chart;
 pub mod compare;
 pub mod digest;
 pub mod engine;
+pub mod experiment;
 pub mod given;
 pub mod layouts;
 pub mod model;

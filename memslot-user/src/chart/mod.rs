@@ -5,6 +5,7 @@
 mod canvas;
 pub mod compare;
 mod draw;
+pub mod experiment;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod font;

@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod digests;
 pub(crate) mod doctor;
 pub(crate) mod engines;
+pub(crate) mod experiment;
 pub(crate) mod given;
 mod output;
 pub(crate) mod ple;

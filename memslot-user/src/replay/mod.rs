@@ -16,6 +16,7 @@ mod engines;
 mod event;
 mod faults;
 mod fold;
+pub(crate) mod joined;
 mod layouts;
 mod outcome;
 mod predict;

@@ -34,6 +34,17 @@ pub enum Order {
     Shuffled,
 }
 
+/// What happened while slots or regions changed under look-ups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Stressed {
+    /// Slots changed, or tables exchanged.
+    pub changes: u64,
+    /// Lists that vCPUs walked, or queues that vhost emptied, meanwhile.
+    pub runs: u64,
+    /// VMs or devices that came and went.
+    pub ended: u64,
+}
+
 /// Told when the counted part of a workload begins and ends.
 pub trait Observer {
     /// Everything is set up and no probed function has been called: a tool may attach now. The counted

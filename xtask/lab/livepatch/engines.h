@@ -40,8 +40,9 @@ struct index {
 	/* The table, and the generation of its content where it has one. */
 	const void *owner;
 	u64 generation;
-	/* What answers: bare or counting. */
+	/* What answers: the engine's search bare, counting or timed. */
 	void *(*find)(const struct index *index, u64 start, u64 last);
+	const struct engine *by;
 	/* The setting that it was built for. */
 	u64 setting;
 	/* False where ranges overlap: then only the stock search is right. */
@@ -60,7 +61,16 @@ struct index {
 	struct span ranges[];
 };
 
+/* Look-ups of a kind: their number, ticks of the TSC in their searches, nodes visited. */
+struct timed {
+	u64 lookups;
+	u64 ticks;
+	u64 steps;
+};
+
 struct statistics {
+	/* Of the function that is measured itself, and others; each that found something, and that did not. */
+	struct timed timed[4];
 	u64 lookups;
 	u64 steps;
 	u64 builds;
@@ -217,6 +227,13 @@ static __always_inline void *heap(const struct index *index, u64 start, u64 last
 	if (index->ranges[0].start > start)
 		return first_behind(&index->ranges[0], last);
 	return at + 1 < index->count ? first_behind(&range[1], last) : NULL;
+}
+
+/* What a call alone takes. */
+static noinline void *find_nothing(const struct index *index, u64 start, u64 last)
+{
+	asm volatile("");
+	return NULL;
 }
 
 #define TWICE(name, search)								\

@@ -22,6 +22,7 @@
 static const struct engine *engine = engines;
 static bool cached = CACHED;
 static bool counting;
+static bool timing;
 static u64 setting;
 
 static bool verify;
@@ -85,6 +86,45 @@ static void forget_all(void)
 }
 
 /*
+ * With `timing`: what a search takes beyond a call that finds nothing at once, in ticks of the TSC, summed up by kind of
+ * look-up, and the nodes that it visits. Interrupts are off, so that none is in it.
+ */
+static void *(*nothing)(const struct index *index, u64 start, u64 last) = find_nothing;
+
+static u64 ticks_of(const struct index *index, u64 start, u64 last, void **found)
+{
+	void *(*empty)(const struct index *index, u64 start, u64 last) = READ_ONCE(nothing);
+	void *(*find)(const struct index *index, u64 start, u64 last) = READ_ONCE(index->by)->find;
+	u64 before, between, after;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	before = rdtsc_ordered();
+	empty(index, start, last);
+	between = rdtsc_ordered();
+	*found = find(index, start, last);
+	after = rdtsc_ordered();
+	local_irq_restore(flags);
+	return (after - between) - (between - before);
+}
+
+static void *find_timed(const struct index *index, u64 start, u64 last)
+{
+	unsigned int own = take_own(start), kind;
+	u64 ticks, steps;
+	void *found;
+
+	ticks = ticks_of(index, start, last, &found);
+	kind = 2 * !own + !found;
+	steps = this_cpu_read(statistics.steps);
+	index->by->find_counted(index, start, last);
+	COUNT(timed[kind].lookups, 1);
+	COUNT(timed[kind].ticks, ticks);
+	COUNT(timed[kind].steps, this_cpu_read(statistics.steps) - steps);
+	return found;
+}
+
+/*
  * Completes an index that has its ranges, and publishes it in place of an older one. It may be used until
  * rcu_read_unlock. NULL when what is to answer was changed meanwhile, or when the owner has no `users` any more (they
  * have gone before it is forgotten, so that nothing is published behind that).
@@ -101,7 +141,8 @@ static struct index *publish(struct index *index, const void *owner, u64 generat
 	index->generation = generation;
 	index->setting = built_for;
 	index->usable = !overlap(index);
-	index->find = READ_ONCE(counting) ? by->find_counted : by->find;
+	index->by = by;
+	index->find = READ_ONCE(timing) ? find_timed : READ_ONCE(counting) ? by->find_counted : by->find;
 	if (index->usable && by->build)
 		by->build(index);
 	spin_lock_irqsave(&buckets_lock, flags);
@@ -158,7 +199,8 @@ static int engine_get(char *text, const struct kernel_param *parameter)
 
 static const struct kernel_param_ops engine_operations = { .set = engine_set, .get = engine_get };
 module_param_cb(engine, &engine_operations, NULL, 0644);
-MODULE_PARM_DESC(engine, "what answers: stock, linear, linear_by_size, sorted_array, sorted_array_kernel, wbtree, eytzinger");
+MODULE_PARM_DESC(engine, "what answers: stock, linear, linear_by_size, sorted_array, sorted_array_kernel, wbtree, eytzinger, "
+			 "or the kernel's own tree by way of an index: " OWN_TREE);
 
 static int flag_set(const char *text, const struct kernel_param *parameter)
 {
@@ -178,6 +220,53 @@ module_param_cb(cached, &flag_operations, &cached, 0644);
 MODULE_PARM_DESC(cached, "ask the item that was found last first");
 module_param_cb(counting, &flag_operations, &counting, 0644);
 MODULE_PARM_DESC(counting, "count look-ups that search an index, and the nodes that they visit");
+
+static int timing_set(const char *text, const struct kernel_param *parameter)
+{
+	int error = flag_set(text, parameter);
+
+	return error ? error : watch_own(timing);
+}
+
+static const struct kernel_param_ops timing_operations = { .set = timing_set, .get = param_get_bool };
+module_param_cb(timing, &timing_operations, &timing, 0644);
+MODULE_PARM_DESC(timing, "time each search by the TSC, see timed");
+
+static const char *const timed_kinds[] = { "own_found", "own_none", "other_found", "other_none" };
+
+static int timed_get(char *text, const struct kernel_param *parameter)
+{
+	int cpu, length = 0;
+	unsigned int kind;
+
+	for (kind = 0; kind < ARRAY_SIZE(timed_kinds); kind++) {
+		struct timed sum = { 0 };
+
+		for_each_possible_cpu(cpu) {
+			const struct timed *of = &per_cpu_ptr(&statistics, cpu)->timed[kind];
+
+			sum.lookups += of->lookups;
+			sum.ticks += of->ticks;
+			sum.steps += of->steps;
+		}
+		length += sysfs_emit_at(text, length, "%s %llu %llu %llu\n", timed_kinds[kind], sum.lookups, sum.ticks,
+					sum.steps);
+	}
+	return length;
+}
+
+static int timed_set(const char *text, const struct kernel_param *parameter)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(&statistics, cpu)->timed, 0, sizeof(statistics.timed));
+	return 0;
+}
+
+static const struct kernel_param_ops timed_operations = { .set = timed_set, .get = timed_get };
+module_param_cb(timed, &timed_operations, NULL, 0644);
+MODULE_PARM_DESC(timed, "with timing, by kind: look-ups, ticks of the TSC in their searches, nodes visited");
 
 /* Counts: each is a parameter to read; writing anything to it makes it zero. */
 
@@ -219,7 +308,7 @@ COUNTER(mismatches, "of these, where it answered differently");
 
 /* Hooks: call back at the entry of functions that change or free a table, before they do. */
 
-static int hook(struct ftrace_ops *hooks, const char *const *functions, size_t count)
+static int choose(struct ftrace_ops *hooks, const char *const *functions, size_t count)
 {
 	char name[64];
 	size_t i;
@@ -234,9 +323,17 @@ static int hook(struct ftrace_ops *hooks, const char *const *functions, size_t c
 			return error;
 		}
 	}
-	return register_ftrace_function(hooks);
+	return 0;
 }
 
+static int hook(struct ftrace_ops *hooks, const char *const *functions, size_t count)
+{
+	int error = choose(hooks, functions, count);
+
+	return error ? error : register_ftrace_function(hooks);
+}
+
+/* For good: what ftrace_free_filter() frees is still pointed to, so the hooks cannot be set again. */
 static void unhook(struct ftrace_ops *hooks)
 {
 	unregister_ftrace_function(hooks);

@@ -9,11 +9,16 @@
  * registration, and user space numbers its slots in that order.
  */
 #define CACHED true
+#define OWN_TREE "rbtree"
 #include <linux/kvm_host.h>
 #include "build.h"
 
+/* Its nodes are counted by the probes. */
+TWICE(find_tree, UNCOUNTED(((void)steps, search_memslots((struct kvm_memslots *)index->owner, start, false))))
+
 static const struct engine engines[] = {
 	{ .name = "stock" },
+	ENGINE("rbtree", NULL, find_tree),
 	ENGINE("linear", build_linear, find_scan),
 	ENGINE("linear_by_size", build_by_size, find_scan),
 	ENGINE("sorted_array", NULL, find_halve),
@@ -22,7 +27,11 @@ static const struct engine engines[] = {
 	ENGINE("eytzinger", build_heap, find_heap),
 };
 
+static unsigned int take_own(u64 gfn);
+static int watch_own(bool on);
+
 #include "index.h"
+#include "calibrate.h"
 
 /* kvm->srcu or kvm->slots_lock, held by the caller, keeps the set as it is. */
 static noinline struct index *build_index(struct kvm *kvm, struct kvm_memslots *slots, u64 generation, u64 built_for)
@@ -54,6 +63,152 @@ static noinline struct index *build_index(struct kvm *kvm, struct kvm_memslots *
 		return NULL;
 	}
 	return publish(index, slots, generation, built_for, &kvm->users_count);
+}
+
+/*
+ * With `timing`, a fault's own look-up is told from those of the instruction emulator: it is the first of the fault's
+ * frame by the task that entered kvm_mmu_page_fault. An entry with the reserved bit set is of cached MMIO, for which KVM
+ * makes no look-up of its own.
+ */
+struct fault {
+	/* Its address, to be compared only. */
+	unsigned long task;
+	u64 gfn;
+};
+
+static DEFINE_PER_CPU(struct fault, fault);
+
+static unsigned int take_own(u64 gfn)
+{
+	if (this_cpu_read(fault.task) != (unsigned long)current || this_cpu_read(fault.gfn) != gfn)
+		return false;
+	this_cpu_write(fault.task, 0);
+	return true;
+}
+
+static void notrace faults(unsigned long ip, unsigned long parent, struct ftrace_ops *ops, struct ftrace_regs *registers)
+{
+	struct pt_regs *entry = ftrace_get_regs(registers);
+
+	this_cpu_write(fault.gfn, entry->si >> PAGE_SHIFT);
+	this_cpu_write(fault.task, entry->dx & PFERR_RSVD_MASK ? 0 : (unsigned long)current);
+}
+
+static struct ftrace_ops watch = {
+	.func = faults,
+	.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT,
+};
+static DEFINE_MUTEX(watch_lock);
+static bool watched, watch_chosen, watch_over;
+
+/* Again and again: the choice of the function stays, see unhook(). */
+static int watch_own(bool on)
+{
+	static const char *const function = "kvm_mmu_page_fault";
+	int error = 0;
+
+	mutex_lock(&watch_lock);
+	if (on && !watched && !watch_over) {
+		if (!watch_chosen)
+			error = choose(&watch, &function, 1);
+		watch_chosen = !error;
+		if (!error)
+			error = register_ftrace_function(&watch);
+		watched = !error;
+	} else if (!on && watched) {
+		error = unregister_ftrace_function(&watch);
+		watched = false;
+	}
+	mutex_unlock(&watch_lock);
+	return error;
+}
+
+static void watch_end(void)
+{
+	watch_own(false);
+	mutex_lock(&watch_lock);
+	watch_over = true;
+	if (watch_chosen)
+		ftrace_free_filter(&watch);
+	mutex_unlock(&watch_lock);
+}
+
+/* A VM of our own, for calibrate.h: nothing but a set of slots. */
+static struct {
+	struct kvm kvm;
+	struct kvm_vcpu vcpu;
+	struct kvm_memslots slots;
+	struct kvm_memory_slot items[];
+} *calibrated;
+
+static void calibrate_free(void)
+{
+	if (!calibrated)
+		return;
+	forget(&calibrated->slots);
+	kvfree(calibrated);
+	calibrated = NULL;
+}
+
+static void calibrate_insert(struct kvm_memslots *slots, struct kvm_memory_slot *slot)
+{
+	struct rb_node **link = &slots->gfn_tree.rb_node, *parent = NULL;
+
+	while (*link) {
+		parent = *link;
+		if (slot->base_gfn < container_of(parent, struct kvm_memory_slot, gfn_node[0])->base_gfn)
+			link = &parent->rb_left;
+		else
+			link = &parent->rb_right;
+	}
+	rb_link_node(&slot->gfn_node[0], parent, link);
+	rb_insert_color(&slot->gfn_node[0], &slots->gfn_tree);
+	hash_add(slots->id_hash, &slot->id_node[0], slot->id);
+}
+
+static int calibrate_build(const struct span *spans, u32 count)
+{
+	u32 i;
+
+	calibrated = kvzalloc(struct_size(calibrated, items, count), GFP_KERNEL);
+	if (!calibrated)
+		return -ENOMEM;
+	refcount_set(&calibrated->kvm.users_count, 1);
+	rcu_assign_pointer(calibrated->kvm.memslots[0], &calibrated->slots);
+	calibrated->vcpu.kvm = &calibrated->kvm;
+	hash_init(calibrated->slots.id_hash);
+	for (i = 0; i < count; i++) {
+		struct kvm_memory_slot *slot = &calibrated->items[i];
+
+		slot->id = i;
+		slot->base_gfn = spans[i].start;
+		slot->npages = spans[i].last - spans[i].start + 1;
+		calibrate_insert(&calibrated->slots, slot);
+	}
+	return 0;
+}
+
+static const void *calibrate_owner(void)
+{
+	return &calibrated->slots;
+}
+
+static struct index *calibrate_index(void)
+{
+	return build_index(&calibrated->kvm, &calibrated->slots, 0, setting);
+}
+
+/* kvm_vcpu_gfn_to_memslot is not exported; livepatch has looked it up. */
+static struct kvm_memory_slot *(*replaced)(struct kvm_vcpu *vcpu, gfn_t gfn);
+
+static void *calibrate_call(u64 gfn)
+{
+	return replaced(&calibrated->vcpu, gfn);
+}
+
+static void calibrate_forget_last(void)
+{
+	calibrated->vcpu.last_used_slot = NULL;
 }
 
 static struct kvm_memory_slot *answer(struct kvm *kvm, struct kvm_memslots *slots, gfn_t gfn)
@@ -158,6 +313,7 @@ static int before_patch(struct klp_object *object)
 
 static void after_unpatch(struct klp_object *object)
 {
+	watch_end();
 	unhook(&hooks);
 }
 
@@ -180,11 +336,19 @@ static struct klp_patch patch = { .mod = THIS_MODULE, .objs = objects };
 
 static int __init memslot_init(void)
 {
-	return start(&patch);
+	int error = start(&patch);
+
+	if (error)
+		return error;
+	replaced = functions[0].old_func;
+	if (replaced)
+		calibrate_offer();
+	return 0;
 }
 
 static void __exit memslot_exit(void)
 {
+	calibrate_end();
 }
 
 module_init(memslot_init);

@@ -6,6 +6,7 @@
  * `linear` walks the list that vhost keeps beside the tree, in the order of registration.
  */
 #define CACHED false
+#define OWN_TREE "interval_tree"
 #include <linux/list.h>
 #include <linux/vhost_iotlb.h>
 #include "build.h"
@@ -51,8 +52,12 @@ static __always_inline void *walk(const struct index *index, u64 start, u64 last
 
 TWICE(find_walk, walk(index, start, last, steps, counted))
 
+/* Its nodes are counted by the probes. */
+TWICE(find_tree, UNCOUNTED(((void)steps, stock_itree_iter_first(&((struct vhost_iotlb *)index->owner)->root, start, last))))
+
 static const struct engine engines[] = {
 	{ .name = "stock" },
+	ENGINE("interval_tree", NULL, find_tree),
 	ENGINE("linear", NULL, find_walk),
 	ENGINE("linear_by_size", build_by_size, find_scan),
 	ENGINE("sorted_array", NULL, find_halve),
@@ -61,7 +66,19 @@ static const struct engine engines[] = {
 	ENGINE("eytzinger", build_heap, find_heap),
 };
 
+/* All look-ups are of the function that is measured. */
+static unsigned int take_own(u64 address)
+{
+	return true;
+}
+
+static int watch_own(bool on)
+{
+	return 0;
+}
+
 #include "index.h"
+#include "calibrate.h"
 
 /* The caller's lock keeps the table as it is. */
 static noinline struct index *build_index(struct vhost_iotlb *iotlb, u64 built_for)
@@ -83,6 +100,64 @@ static noinline struct index *build_index(struct vhost_iotlb *iotlb, u64 built_f
 		return NULL;
 	}
 	return publish(index, iotlb, 0, built_for, NULL);
+}
+
+/* A table of our own, for calibrate.h. */
+
+static struct vhost_iotlb *calibrated;
+
+static void calibrate_free(void)
+{
+	if (!calibrated)
+		return;
+	/* While the patch is off no hook does it. */
+	forget(calibrated);
+	vhost_iotlb_free(calibrated);
+	calibrated = NULL;
+}
+
+static int calibrate_build(const struct span *spans, u32 count)
+{
+	u32 i;
+
+	calibrated = vhost_iotlb_alloc(MOST_CALIBRATED, 0);
+	if (!calibrated)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		int error = vhost_iotlb_add_range(calibrated, spans[i].start, spans[i].last, 0, VHOST_MAP_RW);
+
+		if (error) {
+			calibrate_free();
+			return error;
+		}
+	}
+	return 0;
+}
+
+static const void *calibrate_owner(void)
+{
+	return calibrated;
+}
+
+static struct index *calibrate_index(void)
+{
+	return build_index(calibrated, setting);
+}
+
+static void *calibrate_call(u64 address)
+{
+	return vhost_iotlb_itree_first(calibrated, address, address);
+}
+
+static void calibrate_forget_last(void)
+{
+	struct index *index;
+
+	rcu_read_lock();
+	index = index_of(calibrated);
+	if (index)
+		WRITE_ONCE(index->last_used, NULL);
+	rcu_read_unlock();
 }
 
 static bool holds(const struct vhost_iotlb_map *map, u64 address)
@@ -181,11 +256,16 @@ static struct klp_patch patch = { .mod = THIS_MODULE, .objs = objects };
 
 static int __init memslot_init(void)
 {
-	return start(&patch);
+	int error = start(&patch);
+
+	if (!error)
+		calibrate_offer();
+	return error;
 }
 
 static void __exit memslot_exit(void)
 {
+	calibrate_end();
 }
 
 module_init(memslot_init);

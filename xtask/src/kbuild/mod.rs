@@ -7,4 +7,5 @@ mod own;
 mod patched;
 mod tree;
 
+pub(crate) use module::series;
 pub(crate) use own::{Own, build};

@@ -45,7 +45,7 @@ enum What {
 }
 
 /// A lab kernel by its name.
-pub(super) fn series(text: &str) -> Result<Series, String> {
+pub(crate) fn series(text: &str) -> Result<Series, String> {
     text.parse().map_err(|()| format!("{text} is neither 6.1 nor 6.12"))
 }
 

@@ -25,7 +25,7 @@ use crate::recording::Recording;
 
 /// Hands a probe's look-ups to `visit`, layout by layout, each with the events that they come from: an
 /// event's look-ups bear its place among these.
-fn groups(
+pub(super) fn groups(
     recording: &Recording,
     probe: Probe,
     options: &Options,

@@ -5,12 +5,14 @@ mod forecast;
 mod layout;
 mod plan;
 mod run;
+mod stress;
 
 pub use access::Pattern;
 pub use forecast::Forecast;
 pub use layout::{Control, Layout, Shape, Slot};
 pub use plan::{Action, Change};
 pub use run::{Report, run};
+pub use stress::stress;
 
 use super::{Order, WorkloadError};
 use access::Mix;

@@ -2,9 +2,11 @@
 
 mod device;
 mod queue;
+mod stress;
 mod table;
 mod tap;
 
+pub use stress::stress;
 pub use table::Pattern;
 
 use super::expectation::TRANSLATE;
