@@ -49,7 +49,7 @@ fn code(text: &str, language: &str) -> Vec<String> {
 fn help_for(line: &str) -> Option<Vec<&str>> {
     let line = line.trim();
     let command = line.strip_prefix("sudo ").unwrap_or(line).strip_prefix("memslot ")?;
-    let words = command.split_whitespace().take_while(|word| *word != "--");
+    let words = command.split_whitespace().take_while(|word| !["--", "|", ">"].contains(word));
     Some(words.chain(["--help"]).collect())
 }
 

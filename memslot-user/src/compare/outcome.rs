@@ -16,7 +16,7 @@ use serde::Serialize;
 pub const SCHEMA: u32 = 1;
 
 /// A comparison.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// [`SCHEMA`]
     pub schema: u32,
@@ -53,7 +53,7 @@ pub struct Comparison {
 }
 
 /// The runs of a side.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SideSummary {
     /// Kernel releases.
     pub kernels: Vec<String>,
@@ -64,7 +64,7 @@ pub struct SideSummary {
 }
 
 /// A run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RunSummary {
     /// Its directory, as given.
     pub name: String,
@@ -83,7 +83,7 @@ pub struct RunSummary {
 }
 
 /// A probe in a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ProbeSummary {
     /// The probe.
     pub probe: Probe,
@@ -100,7 +100,7 @@ pub struct ProbeSummary {
 }
 
 /// A figure before and after.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Row {
     /// The probe.
     pub probe: Probe,
@@ -144,7 +144,7 @@ pub struct Row {
 }
 
 /// Mean latency of one kind of calls on one side.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Mean {
     /// The probe.
     pub probe: Probe,
