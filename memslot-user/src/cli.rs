@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::cmd::{
-    bench_engines, bench_reader, chart, compare, doctor, engines, generate, paint, ple, record, replay,
-    summary, workload,
+    bench_engines, bench_reader, chart, compare, doctor, engines, export, generate, paint, ple, record,
+    replay, serve, summary, workload,
 };
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
@@ -56,6 +56,11 @@ enum Command {
     /// Print a recording's figures as tables or JSON
     #[command(visible_alias = "show")]
     Summary(summary::Args),
+    /// Write recordings as Parquet, CSV, NDJSON or HdrHistogram logs, for tools that read many of them
+    Export(export::Args),
+    /// Show a host's figures to Prometheus, as OpenMetrics and native histograms
+    #[command(visible_alias = "exporter")]
+    Serve(serve::Args),
     /// List the data structures, or show a tree over a layout
     Engines(engines::Args),
     /// Measure the engines (run by `cargo xtask bench engines`)
@@ -92,6 +97,8 @@ impl Cli {
             Command::Chart(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::Summary(args) => args.run(),
+            Command::Export(args) => args.run(),
+            Command::Serve(args) => args.run(),
             Command::Engines(args) => args.run(),
             Command::BenchEngines(args) => args.run(),
             Command::BenchReader(args) => args.run(),

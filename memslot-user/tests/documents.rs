@@ -18,7 +18,7 @@ fn root() -> PathBuf {
 /// Path and text of every document.
 fn documents() -> Vec<(PathBuf, String)> {
     let root = root();
-    let folders = [root.clone(), root.join("docs"), root.join("charts")];
+    let folders = [root.clone(), root.join("docs"), root.join("docs/schema"), root.join("charts")];
     let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
     let paths = files.map(|file| file.unwrap().path()).filter(|path| path.extension() == Some("md".as_ref()));
     let documents: Vec<_> = paths.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect();

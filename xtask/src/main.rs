@@ -5,6 +5,7 @@ mod btf_extract;
 mod build;
 mod command;
 mod compare;
+mod dist;
 mod interrupt;
 mod kbuild;
 mod lab;
@@ -37,6 +38,7 @@ enum Command {
     Livepatch(livepatch::Args),
     Run(run::Args),
     Compare(compare::Args),
+    Dist(dist::Args),
     Test(test::Args),
     Bench(bench::Args),
     BtfExtract(btf_extract::Args),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Livepatch(args) => args.run(),
         Command::Run(args) => args.run(),
         Command::Compare(args) => args.run(),
+        Command::Dist(args) => args.run(),
         Command::Test(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::BtfExtract(args) => args.run(),

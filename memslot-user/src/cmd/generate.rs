@@ -1,6 +1,6 @@
 //! `memslot generate`: man pages, completions and schemas, all from the definitions that the program itself runs by.
 
-use super::{chart, digests, doctor, engines, output, ple, record, replay, workload};
+use super::{chart, digests, doctor, engines, export, output, ple, record, replay, serve, workload};
 use crate::cli::Cli;
 use anyhow::Context;
 use clap_complete::Shell;
@@ -140,6 +140,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("doctor", schema::<doctor::Report>()),
         ("engines", schema::<Vec<engines::Listed>>()),
         ("engines-show", schema::<TreeShape>()),
+        ("export", schema::<export::Document>()),
         ("ple", schema::<ple::Document<ple::Recorded>>()),
         ("ple-simulate", schema::<ple::Document<ple::Simulated>>()),
         ("record", schema::<record::line::Line>()),
@@ -148,6 +149,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("recording-meta", SchemaGenerator::default().into_root_schema_for::<Meta>()),
         ("replay", schema::<replay::Document<'_>>()),
         ("replay-direct", schema::<replay::DirectDocument<'_>>()),
+        ("serve", schema::<serve::Listening>()),
         ("summary", schema::<Summary>()),
         ("summary-by", schema::<Told>()),
         ("workload", schema::<workload::Printed<'_>>()),

@@ -1,6 +1,6 @@
 //! `memslot record`
 
-mod figures;
+pub(crate) mod figures;
 mod filter;
 pub(crate) mod line;
 mod mode;
