@@ -1,26 +1,45 @@
 //! The command line.
 
 use crate::cmd::{
-    bench_engines, bench_reader, chart, compare, doctor, engines, experiment, ple, record, replay, summary,
-    workload,
+    bench_engines, bench_reader, chart, compare, doctor, engines, experiment, export, generate, paint, ple,
+    record, replay, serve, summary, workload,
 };
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Measures what memory-slot look-ups, PLE exits and vhost translations cost on a live KVM host
 #[derive(Debug, Parser)]
-#[command(version = env!("MEMSLOT_VERSION"), propagate_version = true, after_help = EXIT_CODES)]
+#[command(
+    name = "memslot",
+    version = env!("MEMSLOT_VERSION"),
+    propagate_version = true,
+    infer_subcommands = true,
+    styles = paint::HELP,
+    after_help = AFTER_HELP
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// When to colour; `auto` obeys NO_COLOR, and leaves pipes and files alone
+    #[arg(long, global = true, visible_alias = "colour", value_enum, value_name = "WHEN", default_value_t)]
+    color: ColorChoice,
 }
 
-const EXIT_CODES: &str = "\
+const AFTER_HELP: &str = "\
+Examples:
+  sudo memslot doctor
+  sudo memslot record --output rec --duration 30s
+  memslot summary rec
+  memslot replay rec --json
+  memslot chart rec --out charts
+
+A command may be shortened as long as it is clear: `memslot sum rec`.
 Exit codes: 0 done; 1 done, but something is missing or lost (the output says what); 2 error.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Say which probes work on this host, how they would attach, and what to do about the others
+    #[command(visible_alias = "check")]
     Doctor(doctor::Args),
     /// Record faults, PLE exits and translations of this host into a directory
     Record(record::Args),
@@ -29,11 +48,19 @@ enum Command {
     /// Hold PLE windows against the rules of KVM, and try other policies
     Ple(ple::Args),
     /// Draw the charts of a recording as PNG
+    #[command(visible_alias = "plot")]
     Chart(chart::Args),
     /// Compare kernels before and after a patch: what changed, by how much, and how sure that is
+    #[command(visible_alias = "diff")]
     Compare(compare::Args),
     /// Print a recording's figures as tables or JSON
+    #[command(visible_alias = "show")]
     Summary(summary::Args),
+    /// Write recordings as Parquet, CSV, NDJSON or HdrHistogram logs, for tools that read many of them
+    Export(export::Args),
+    /// Show a host's figures to Prometheus, as OpenMetrics and native histograms
+    #[command(visible_alias = "exporter")]
+    Serve(serve::Args),
     /// List the data structures, or show a tree over a layout
     Engines(engines::Args),
     /// Measure the engines (run by `cargo xtask bench engines`)
@@ -47,9 +74,22 @@ enum Command {
     Experiment(experiment::Args),
     /// Cause an exactly known number of faults, PLE exits or translations
     Workload(workload::Args),
+    /// Write man pages, completions for shells, or the schemas of what `--json` prints
+    Generate(generate::Args),
 }
 
 impl Cli {
+    /// The command line's own definition, for all that is made from it.
+    pub(crate) fn definition() -> clap::Command {
+        Self::command()
+    }
+
+    /// Parses the command line, and ends the process where there is nothing to run.
+    pub(crate) fn parse(color: ColorChoice) -> Self {
+        let matches = Self::definition().color(color).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
     /// Runs the command; the exit code says whether its result is whole.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
@@ -60,11 +100,14 @@ impl Cli {
             Command::Chart(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::Summary(args) => args.run(),
+            Command::Export(args) => args.run(),
+            Command::Serve(args) => args.run(),
             Command::Engines(args) => args.run(),
             Command::BenchEngines(args) => args.run(),
             Command::BenchReader(args) => args.run(),
             Command::Experiment(args) => args.run(),
             Command::Workload(args) => args.run(),
+            Command::Generate(args) => args.run(),
         }
     }
 }

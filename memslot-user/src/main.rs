@@ -3,7 +3,7 @@
 mod cli;
 mod cmd;
 
-use clap::Parser;
+use cmd::{output, paint};
 use std::process::ExitCode;
 
 /// The text without the numbers that the standard library adds to system errors: the words say it.
@@ -18,10 +18,12 @@ fn without_errno(text: &str) -> String {
 }
 
 fn main() -> ExitCode {
-    match cli::Cli::parse().run() {
+    let choice = paint::asked(std::env::args_os());
+    paint::obey(choice);
+    match cli::Cli::parse(choice).run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("memslot: {}", without_errno(&format!("{error:#}")));
+            output::error(without_errno(&format!("{error:#}")));
             ExitCode::from(2)
         }
     }

@@ -18,7 +18,13 @@ fn root() -> PathBuf {
 /// Path and text of every document.
 fn documents() -> Vec<(PathBuf, String)> {
     let root = root();
-    let folders = [root.clone(), root.join("docs"), root.join("docs/experiments"), root.join("charts")];
+    let folders = [
+        root.clone(),
+        root.join("docs"),
+        root.join("docs/experiments"),
+        root.join("charts"),
+        root.join("docs/schema"),
+    ];
     let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
     let paths = files.map(|file| file.unwrap().path()).filter(|path| path.extension() == Some("md".as_ref()));
     let documents: Vec<_> = paths.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect();
@@ -49,7 +55,7 @@ fn code(text: &str, language: &str) -> Vec<String> {
 fn help_for(line: &str) -> Option<Vec<&str>> {
     let line = line.trim();
     let command = line.strip_prefix("sudo ").unwrap_or(line).strip_prefix("memslot ")?;
-    let words = command.split_whitespace().take_while(|word| *word != "--");
+    let words = command.split_whitespace().take_while(|word| !["--", "|", ">"].contains(word));
     Some(words.chain(["--help"]).collect())
 }
 

@@ -5,6 +5,7 @@ mod btf_extract;
 mod build;
 mod command;
 mod compare;
+mod dist;
 mod experiment;
 mod interrupt;
 mod kbuild;
@@ -39,6 +40,7 @@ enum Command {
     Run(run::Args),
     Compare(compare::Args),
     Experiment(experiment::Args),
+    Dist(dist::Args),
     Test(test::Args),
     Bench(bench::Args),
     BtfExtract(btf_extract::Args),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Run(args) => args.run(),
         Command::Compare(args) => args.run(),
         Command::Experiment(args) => args.run(),
+        Command::Dist(args) => args.run(),
         Command::Test(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::BtfExtract(args) => args.run(),

@@ -12,14 +12,21 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memslot chart rec
+  memslot chart before after --out compared --probe translate
+  memslot chart rec --no-replay --width 1600 --json
+
+Exit codes: 0 done; 1 done, but something is missing or lost, and the footers say what; 2 error.")]
 pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
     /// Directory for the charts; made if it is not there
-    #[arg(short, long, value_name = "DIR", default_value = "charts")]
+    #[arg(short, long, visible_alias = "output", value_name = "DIR", default_value = "charts")]
     out: PathBuf,
     /// Only the charts of this probe, even if it has no events; can be given several times
-    #[arg(long, value_name = "PROBE")]
+    #[arg(short, long, value_name = "PROBE")]
     probe: Vec<Probe>,
     /// Width of the charts in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = Size::default().width,
@@ -39,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     tables: bool,
     /// List the charts as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
@@ -48,19 +55,29 @@ fn range(sizes: std::ops::RangeInclusive<u32>) -> std::ops::RangeInclusive<i64> 
 }
 
 /// A chart that was written.
-#[derive(Debug, serde::Serialize)]
-struct Written {
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+pub(crate) struct Written {
+    /// Its name in the directory that was asked for.
     file: String,
+    /// Whose calls it shows.
     probe: Probe,
+    /// Which chart it is.
     chart: &'static str,
+    /// Pixels.
     width: u32,
+    /// Pixels.
     height: u32,
 }
 
-#[derive(serde::Serialize)]
-struct Document<'a> {
+/// The charts that were written.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+#[schemars(rename = "chart")]
+pub(crate) struct Document<'a> {
+    /// Version of this document, 1.
     schema: u32,
+    /// In the order in which they were drawn.
     charts: &'a [Written],
+    /// Nothing is missing or lost, and every engine answered rightly.
     sound: bool,
 }
 
@@ -79,25 +96,22 @@ impl Args {
         }
         let sound = digests::sound(&digests);
         if self.json {
-            let document = Document { schema: 1, charts: &written, sound };
-            let text =
-                serde_json::to_string_pretty(&document).context("the list cannot be written as JSON")?;
-            output::print(&(text + "\n"))?;
+            output::print_json(&Document { schema: 1, charts: &written, sound })?;
         } else {
             let mut text = if self.tables { tables::all(&digests) + "\n" } else { String::new() };
             for chart in &written {
                 text += &format!("{}\n", self.out.join(&chart.file).display());
             }
-            output::print(&text)?;
+            output::print_tables(&text)?;
         }
         let events =
             |digest: &Digest| Probe::ALL.into_iter().any(|probe| digest.probe(probe).latency.count() > 0);
         if !digests.iter().any(events) {
-            eprintln!("memslot: no recording holds an event, and the charts say so");
+            output::note("no recording holds an event, and the charts say so");
             return Ok(ExitCode::from(1));
         }
         if !sound {
-            eprintln!("memslot: something is missing or lost; the footers and `memslot summary` say what");
+            output::note("something is missing or lost; the footers and `memslot summary` say what");
             return Ok(ExitCode::from(1));
         }
         Ok(ExitCode::SUCCESS)

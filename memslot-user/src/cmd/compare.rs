@@ -16,24 +16,29 @@ use std::process::ExitCode;
 /// Simulated comparisons of `--control`.
 const CONTROL: usize = 200;
 
-const EXIT_CODES: &str = "\
+const AFTER_HELP: &str = "\
+Examples:
+  memslot compare --before old-1 old-2 old-3 old-4 --after new-1 new-2 new-3 new-4
+  memslot compare -b old-* -a new-* --probe translate --fail-on slower:5%
+  memslot compare -b old-* -a new-* --markdown --out compared
+
 Exit codes: 0 no change for the worse; 1 slower, not comparable, or too few runs to tell (--fail-on says otherwise), \
 or the control did not pass; 2 error.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// Recordings before the change, each a run, best each of a boot of its own
-    #[arg(long, required = true, num_args = 1.., value_name = "RECORDING")]
+    #[arg(short, long, required = true, num_args = 1.., value_name = "RECORDING")]
     before: Vec<PathBuf>,
     /// Recordings after it
-    #[arg(long, required = true, num_args = 1.., value_name = "RECORDING")]
+    #[arg(short, long, required = true, num_args = 1.., value_name = "RECORDING")]
     after: Vec<PathBuf>,
     /// Compare only this probe; can be given several times. Fewer comparisons take fewer runs
-    #[arg(long, value_name = "PROBE")]
+    #[arg(short, long, value_name = "PROBE")]
     probe: Vec<Probe>,
     /// Differences below this are of no account, however certain
-    #[arg(long, value_name = "PERCENT", default_value = "2%")]
+    #[arg(short, long, value_name = "PERCENT", default_value = "2%")]
     threshold: Percent,
     /// Also compare the before runs with themselves, to see how often chance alone would be called a change
     #[arg(long)]
@@ -47,13 +52,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "OUTCOMES", value_delimiter = ',')]
     fail_on: Vec<Condition>,
     /// Print compare.json
-    #[arg(long, conflicts_with = "markdown")]
+    #[arg(short, long, conflicts_with = "markdown")]
     json: bool,
     /// Print Markdown, for a patch's cover letter
-    #[arg(long)]
+    #[arg(short, long)]
     markdown: bool,
     /// Also write charts, compare.json and compare.md to this directory; made if it is not there
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, visible_alias = "output", value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
@@ -101,7 +106,7 @@ impl Args {
         } else {
             compare::text(&comparison)
         };
-        output::print(&text)?;
+        if self.json || self.markdown { output::print(&text) } else { output::print_tables(&text) }?;
         Ok(ExitCode::from(u8::from(Gate::new(&self.fail_on).fails(&comparison))))
     }
 

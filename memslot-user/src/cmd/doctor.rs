@@ -30,20 +30,26 @@ Examples:
 Exit codes: 0 every probe is available; 1 some are degraded or missing; 2 nothing can be probed here.")]
 pub(crate) struct Args {
     /// Try this attach kind only
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(short, long, value_enum, default_value_t)]
     attach: Preference,
     /// Print JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
+/// What works on this host, and how.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "doctor")]
+pub(crate) struct Report {
+    /// Version of this document, 1.
     schema: u32,
+    /// `uname -r`
     kernel: String,
     /// It may take a CPU from a task inside a probe's program; null where it does not say.
     preemptible: Option<bool>,
+    /// Summed up by probe.
     probes: BTreeMap<Probe, Verdict>,
+    /// By kernel function.
     functions: Vec<FunctionReport>,
 }
 
@@ -59,8 +65,7 @@ impl Args {
             functions: probes.functions.clone(),
         };
         drop(probes);
-        let shown = if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { text(&report) };
-        output::print(&shown)?;
+        if self.json { output::print_json(&report) } else { output::print(&text(&report)) }?;
         let whole = report.probes.values().all(|verdict| verdict.status == Status::Available);
         Ok(ExitCode::from(u8::from(!whole)))
     }

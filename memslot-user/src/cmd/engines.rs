@@ -1,17 +1,26 @@
 //! `memslot engines`
 
-use super::{given, output};
+use super::{given, output, values};
 use anyhow::Context;
 use memslot::engine::{EngineId, TreeShape};
 use memslot::layouts::{self, FORMS};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+const AFTER_HELP: &str = "
+
+Examples:
+  memslot engines
+  memslot engines --show rbtree --generate dimms:64
+  memslot engines --show wbtree --layout slots.json --dot
+
+Exit codes: 0 done; 2 error.";
+
 #[derive(Debug, clap::Args)]
-#[command(after_help = format!("Layouts to generate:\n{FORMS}"))]
+#[command(after_help = format!("Layouts to generate:\n{FORMS}{AFTER_HELP}"))]
 pub(crate) struct Args {
     /// Show this tree over a layout: wbtree, rbtree or interval_tree
-    #[arg(long, value_name = "ENGINE")]
+    #[arg(short, long, value_name = "ENGINE", value_parser = values::engine())]
     show: Option<EngineId>,
     /// Slots in the order of creation, as `memslot replay` reads them: JSON, CSV or QEMU's `info mtree -f`
     #[arg(long, value_name = "FILE", requires = "show", conflicts_with = "generate")]
@@ -26,13 +35,16 @@ pub(crate) struct Args {
     #[arg(long, requires = "show")]
     dot: bool,
     /// Print JSON
-    #[arg(long, conflicts_with = "dot")]
+    #[arg(short, long, conflicts_with = "dot")]
     json: bool,
 }
 
-#[derive(serde::Serialize)]
-struct Listed {
+/// A data structure.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(crate) struct Listed {
+    /// Its name in JSON, in tables and on the command line.
     name: &'static str,
+    /// What it is, and who has or had it.
     what: &'static str,
 }
 

@@ -1,6 +1,6 @@
 //! `memslot ple`
 
-use super::output;
+use super::{digests, output};
 use anyhow::{Context, anyhow};
 use memslot::ple::policy::Policy;
 use memslot::ple::sim::{Config, MILLISECOND};
@@ -11,13 +11,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memslot ple rec
+  memslot ple rec --policy dynamic --policy 16k --json
+  memslot ple --simulate --loads 1,2,3 --milliseconds 50
+
+Exit codes: 0 done; 1 a recording has no PLE exit, or its windows do not follow the rules; 2 error.")]
 pub(crate) struct Args {
     /// Recordings with PLE exits
     #[arg(required_unless_present = "simulate", conflicts_with = "simulate")]
     recordings: Vec<PathBuf>,
     /// A policy: a window (4096, 16k), off, or dynamic[:base=…,grow=…,shrink=…,max=…]; can be given again,
     /// the first is the base [default: 4k, 16k, 32k, off, dynamic]
-    #[arg(long, value_name = "POLICY")]
+    #[arg(long, short = 'P', value_name = "POLICY")]
     policy: Vec<String>,
     /// How long a unit of the window lasts (a TSC cycle, or a PAUSE on AMD), ns [default: estimated]
     #[arg(long, value_name = "NS", conflicts_with = "simulate", value_parser = positive)]
@@ -28,7 +35,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     simulation: Simulation,
     /// Print the figures as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
@@ -63,44 +70,56 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-#[derive(serde::Serialize)]
-struct Document<T> {
+#[derive(serde::Serialize, schemars::JsonSchema)]
+#[schemars(rename = "ple")]
+pub(crate) struct Document<T> {
+    /// Version of this document, 1.
     schema: u32,
     #[serde(flatten)]
     content: T,
 }
 
-#[derive(serde::Serialize)]
-struct Recorded {
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(crate) struct Recorded {
+    /// What each recording holds, against the rules and under other policies.
     ple: Vec<ple::Recorded>,
 }
 
-#[derive(serde::Serialize)]
-struct Simulated {
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub(crate) struct Simulated {
+    /// What the simulated hosts did under each policy.
     simulated: ple::Table,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         if self.simulate {
+            let bar = digests::bar();
+            bar.set_message("simulating");
             let table = self.simulation.table(&self.policy)?;
-            let text = if self.json { json(Simulated { simulated: table })? } else { simulated_text(&table) };
-            output::print(&text)?;
+            bar.finish_and_clear();
+            if self.json {
+                output::print_json(&Document { schema: 1, content: Simulated { simulated: table } })?;
+            } else {
+                output::print_tables(&simulated_text(&table))?;
+            }
             return Ok(ExitCode::SUCCESS);
         }
         let mut all = Vec::with_capacity(self.recordings.len());
+        let bar = digests::bar();
         for path in &self.recordings {
+            bar.set_message(format!("reading {}", path.display()));
             let recorded = analyse(&Recording::open(path)?, &self.policy, self.ns_per_unit)
                 .with_context(|| path.display().to_string())?;
             all.push(recorded);
         }
+        bar.finish_and_clear();
         let whole = all.iter().all(|recorded| recorded.trail.exits > 0 && recorded.trail.exact());
-        let text = if self.json {
-            json(Recorded { ple: all })?
+        if self.json {
+            output::print_json(&Document { schema: 1, content: Recorded { ple: all } })?;
         } else {
-            all.iter().map(recorded_text).collect::<Vec<_>>().join("\n")
-        };
-        output::print(&text)?;
+            output::print_tables(&all.iter().map(recorded_text).collect::<Vec<_>>().join("\n"))?;
+        }
         Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 }
@@ -126,9 +145,4 @@ impl Simulation {
         };
         ple::simulate(&config, &self.loads, &policies, self.runs).map_err(|error| anyhow!(error))
     }
-}
-
-fn json<T: serde::Serialize>(content: T) -> anyhow::Result<String> {
-    let document = Document { schema: 1, content };
-    Ok(serde_json::to_string_pretty(&document).context("the figures cannot be written as JSON")? + "\n")
 }

@@ -1,7 +1,6 @@
 //! `memslot replay`
 
-use super::{digests, given, output};
-use anyhow::Context;
+use super::{digests, given, output, values};
 use indicatif::{ProgressBar, ProgressStyle};
 use memslot::engine::EngineId;
 use memslot::model::Probe;
@@ -13,22 +12,30 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memslot replay rec
+  memslot replay rec --engines rbtree,sorted_array,linear --probe page_fault --json
+  memslot replay --generate dimms:64 --pattern skewed --accesses 100000
+  memslot replay --layout slots.csv --addresses addresses.csv
+
+Exit codes: 0 done; 1 an engine answered wrongly, the kernel searched otherwise than the model, or there was nothing \
+to replay; 2 error.")]
 pub(crate) struct Args {
     /// The recording's directory
     #[arg(required_unless_present_any = ["layout", "generate"], conflicts_with_all = ["layout", "generate"])]
     recording: Option<PathBuf>,
-    /// Engines to run the look-ups through, comma-separated: linear, linear_by_size, sorted_array, wbtree,
-    /// rbtree, interval_tree [default: the first four and the kernel's own tree]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    /// Engines to run the look-ups through, comma-separated, as `memslot engines` lists them [default: the first four and the kernel's own tree]
+    #[arg(short, long, value_name = "NAMES", value_delimiter = ',', value_parser = values::engine(), hide_possible_values = true)]
     engines: Option<Vec<EngineId>>,
     /// Only this probe's look-ups; can be given twice
-    #[arg(long, value_name = "PROBE")]
+    #[arg(short, long, value_name = "PROBE")]
     probe: Vec<Searching>,
     /// Print the figures as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
     /// Rounds of timing; more give narrower intervals
-    #[arg(long, value_name = "N", default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(short, long, value_name = "N", default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// Whose last-used slot is asked before an engine
     #[arg(long, value_name = "WHOSE", default_value = "on")]
@@ -51,15 +58,23 @@ enum Searching {
     Translate,
 }
 
-#[derive(serde::Serialize)]
-struct Document<'a> {
+/// What a recording's look-ups came to in each engine.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+#[schemars(rename = "replay")]
+pub(crate) struct Document<'a> {
+    /// Version of this document, 1.
     schema: u32,
+    /// By probe.
     replay: &'a [ProbeReplay],
 }
 
-#[derive(serde::Serialize)]
-struct DirectDocument<'a> {
+/// What given or generated look-ups came to in each engine.
+#[derive(serde::Serialize, schemars::JsonSchema)]
+#[schemars(rename = "replay-direct")]
+pub(crate) struct DirectDocument<'a> {
+    /// Version of this document, 1.
     schema: u32,
+    /// The layout, the addresses, and the engines.
     direct: &'a Direct,
 }
 
@@ -90,16 +105,14 @@ impl Args {
         let mut replays = replay::run(&recording, &options, &report)?;
         digests::by_own_clock(&recording, &options, &mut replays, &report)?;
         bar.finish_and_clear();
-        let text = if self.json {
-            let document = Document { schema: 1, replay: &replays };
-            serde_json::to_string_pretty(&document).context("the figures cannot be written as JSON")? + "\n"
+        if self.json {
+            output::print_json(&Document { schema: 1, replay: &replays })?;
         } else {
-            replay::text(&replays)
-        };
-        output::print(&text)?;
+            output::print_tables(&replay::text(&replays))?;
+        }
         let sound = replays.iter().all(ProbeReplay::sound);
         if !sound && self.json {
-            eprintln!("memslot: {}", replay::UNSOUND);
+            output::note(replay::UNSOUND);
         }
         Ok(if sound && !replays.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
@@ -116,15 +129,13 @@ impl Args {
         let direct = replay::direct(&layout, &accesses, &options, &|progress| show(&bar, progress));
         bar.finish_and_clear();
         let direct = direct?;
-        let text = if self.json {
-            let document = DirectDocument { schema: 1, direct: &direct };
-            serde_json::to_string_pretty(&document).context("the figures cannot be written as JSON")? + "\n"
+        if self.json {
+            output::print_json(&DirectDocument { schema: 1, direct: &direct })?;
         } else {
-            replay::direct_text(&direct)
-        };
-        output::print(&text)?;
+            output::print_tables(&replay::direct_text(&direct))?;
+        }
         if !direct.sound() && self.json {
-            eprintln!("memslot: {}", replay::UNSOUND);
+            output::note(replay::UNSOUND);
         }
         Ok(if direct.sound() { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }

@@ -10,17 +10,25 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memslot summary rec
+  memslot summary rec --by vcpu
+  memslot summary slots-3 slots-53 slots-509 --no-replay
+  memslot summary rec --json | jq .probes.page_fault.latency_ns
+
+Exit codes: 0 done; 1 done, but something is missing or lost, and the notes say what; 2 error.")]
 pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
     /// Print the figures as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
     /// Print latencies by this instead; where events are incomplete, vm and class come from the histograms
-    #[arg(long, value_name = "WHAT", conflicts_with = "json")]
+    #[arg(short, long, value_name = "WHAT")]
     by: Option<By>,
     /// Write to this file instead of standard output
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, visible_alias = "output", value_name = "FILE")]
     out: Option<PathBuf>,
     /// What the JSON says of where the recordings come from, e.g. live or lab
     #[arg(long, value_name = "WORD", default_value = "recording", requires = "json")]
@@ -31,11 +39,12 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         if let Some(by) = self.by {
             let recordings = self.source.open()?;
-            let text = by::text(&recordings, by).context("the recordings cannot be read")?;
-            match &self.out {
-                Some(path) => digests::write_file(path, &text)?,
-                None => output::print(&text)?,
-            }
+            let told = by::tell(&recordings, by).context("the recordings cannot be read")?;
+            self.deliver(&if self.json {
+                serde_json::to_string_pretty(&told).context("the table cannot be written as JSON")? + "\n"
+            } else {
+                by::text(&told)
+            })?;
             let whole = recordings.iter().all(|(_, recording)| digests::is_whole(recording.meta()));
             return Ok(ExitCode::from(u8::from(!whole)));
         }
@@ -47,10 +56,15 @@ impl Args {
         } else {
             tables::all(&digests)
         };
-        match &self.out {
-            Some(path) => digests::write_file(path, &text)?,
-            None => output::print(&text)?,
-        }
+        self.deliver(&text)?;
         Ok(if digests::sound(&digests) { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    }
+
+    fn deliver(&self, text: &str) -> anyhow::Result<()> {
+        match &self.out {
+            Some(path) => digests::write_file(path, text),
+            None if self.json => output::print(text),
+            None => output::print_tables(text),
+        }
     }
 }

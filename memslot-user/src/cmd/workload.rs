@@ -1,5 +1,6 @@
 //! `memslot workload`
 
+use super::output;
 use anyhow::Context;
 use clap::{Subcommand, ValueEnum};
 use memslot::workload::slots::{self, Churn, Refault, Shape, Slot};
@@ -10,6 +11,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memslot workload slots --slots 53 --mmio 5
+  memslot workload ple --overcommit --json
+  sudo memslot workload vhost --regions 509
+  sudo memslot record --output rec -- memslot workload slots --slots 53
+
+Exit codes: 0 done; 2 this host cannot run it, or it did not keep to its forecast.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     workload: Workload,
@@ -29,7 +38,7 @@ enum Workload {
 #[derive(Debug, clap::Args)]
 struct Common {
     /// Print JSON, one document a line; the last line is the result
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
     /// Print "ready" when all is set up and begin on a line (or the end) of standard input, so that a
     /// tool can attach before the counted part; print "end" when it is over
@@ -53,6 +62,13 @@ enum LayoutKind {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memslot workload slots --slots 509 --accesses 20000 --vcpus 2
+  memslot workload slots --layout 2011 --mmio 5 --gap 5
+  memslot workload slots --wait --json
+
+Exit codes: 0 done; 2 this host cannot run it, or it did not keep to its forecast.")]
 struct SlotsArgs {
     /// Shape of the layout
     #[arg(long, value_enum, default_value = "uniform")]
@@ -105,6 +121,13 @@ struct SlotsArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memslot workload ple --undercommit
+  memslot workload ple --vcpus 4 --cpus 1 --pauses 5000
+  memslot workload ple --lock 1000 --hold 5000
+
+Exit codes: 0 done; 2 this host cannot run it, or it did not keep to its forecast.")]
 struct PleArgs {
     /// vCPUs
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -132,6 +155,12 @@ struct PleArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  sudo memslot workload vhost --regions 53 --chain 16
+  sudo memslot workload vhost --regions 509 --cross 10 --json
+
+Exit codes: 0 done; 2 this host cannot run it, or it did not keep to its forecast.")]
 struct VhostArgs {
     /// Regions in the table
     #[arg(long, value_name = "N", default_value_t = 53)]
@@ -277,18 +306,38 @@ fn read_layout(path: &PathBuf) -> anyhow::Result<Vec<Slot>> {
     })
 }
 
+/// A line of `--json` before the last one.
+#[derive(Serialize, schemars::JsonSchema)]
+pub(crate) struct Line<'a> {
+    /// `ready` or `end`.
+    event: &'a str,
+    /// The workload's process.
+    pid: u32,
+    /// With `ready`: the calls that it will cause.
+    #[serde(flatten)]
+    expected: Option<&'a Expectation>,
+}
+
+/// A line of `memslot workload --json`; the last one is the result.
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "workload", untagged)]
+#[expect(dead_code, reason = "it describes what the workloads print, each by its own structure")]
+pub(crate) enum Printed<'a> {
+    /// When it begins or ends, with `--wait` or `--hold-open`.
+    Line(Line<'a>),
+    /// The result of `slots`.
+    Slots(slots::Report),
+    /// The result of `ple`.
+    Ple(ple::Report),
+    /// The result of `vhost`.
+    Vhost(vhost::Report),
+}
+
 /// Says when the counted part begins and ends, and waits where it was asked to.
 struct Announcer<'a>(&'a Common);
 
 impl Announcer<'_> {
     fn say(&self, event: &str, expected: Option<&Expectation>) -> io::Result<()> {
-        #[derive(Serialize)]
-        struct Line<'a> {
-            event: &'a str,
-            pid: u32,
-            #[serde(flatten)]
-            expected: Option<&'a Expectation>,
-        }
         let mut out = io::stdout().lock();
         if self.0.json {
             let line = Line { event, pid: std::process::id(), expected };
@@ -333,22 +382,19 @@ fn print(
     expectation: &Expectation,
     details: &[String],
 ) -> anyhow::Result<ExitCode> {
-    let mut out = io::stdout().lock();
     if common.json {
-        serde_json::to_writer(&mut out, report)?;
-        writeln!(out)?;
+        output::print_line(report)?;
         return Ok(ExitCode::SUCCESS);
     }
-    writeln!(out, "Calls caused, process {}:", std::process::id())?;
+    let mut text = format!("Calls caused, process {}:\n", std::process::id());
     for (function, calls) in &expectation.calls {
         let uncertain = expectation.inexact.iter().find(|inexact| inexact.function == *function);
-        match uncertain {
-            None => writeln!(out, "  {function:<20} {calls:>12}")?,
-            Some(inexact) => writeln!(out, "  {function:<20} {calls:>12}  not exact: {}", inexact.reason)?,
-        }
+        let remark = uncertain.map(|inexact| format!("  not exact: {}", inexact.reason)).unwrap_or_default();
+        text += &format!("  {function:<20} {calls:>12}{remark}\n");
     }
     for detail in details {
-        writeln!(out, "  {detail}")?;
+        text += &format!("  {detail}\n");
     }
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

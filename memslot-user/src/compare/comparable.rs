@@ -16,7 +16,7 @@ const LOST_DIFFERENCE: f64 = 0.001;
 const BOOT: u64 = 2_000_000_000;
 
 /// What a nanosecond of a recording is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// An instruction: QEMU counts them for time, and every run of the same is the same.
@@ -149,7 +149,7 @@ fn mix(side: &[&ProbeRun]) -> BTreeMap<&'static str, f64> {
 }
 
 /// A module parameter that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Setting {
     /// `module.name`
     pub name: String,

@@ -18,7 +18,7 @@ const SEED: u64 = 0xaa;
 type Picks = [Vec<(usize, usize)>; 2];
 
 /// What comparing the before runs with themselves gave.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Control {
     /// Simulated comparisons, each with as many runs on either side as the real one.
     pub comparisons: usize,

@@ -17,7 +17,7 @@ use serde::Serialize;
 pub const SCHEMA: u32 = 1;
 
 /// A comparison.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// [`SCHEMA`]
     pub schema: u32,
@@ -56,7 +56,7 @@ pub struct Comparison {
 }
 
 /// The runs of a side.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SideSummary {
     /// Kernel releases.
     pub kernels: Vec<String>,
@@ -67,7 +67,7 @@ pub struct SideSummary {
 }
 
 /// A run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RunSummary {
     /// Its directory, as given.
     pub name: String,
@@ -86,7 +86,7 @@ pub struct RunSummary {
 }
 
 /// A probe in a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ProbeSummary {
     /// The probe.
     pub probe: Probe,
@@ -103,7 +103,7 @@ pub struct ProbeSummary {
 }
 
 /// A figure before and after.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Row {
     /// The probe.
     pub probe: Probe,
@@ -147,7 +147,7 @@ pub struct Row {
 }
 
 /// Mean latency of one kind of calls on one side.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Mean {
     /// The probe.
     pub probe: Probe,

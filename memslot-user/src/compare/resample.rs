@@ -17,7 +17,7 @@ pub const LEAST_RUNS: usize = 3;
 pub use crate::replay::Interval;
 
 /// What an interval tells of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// Nothing varies: the figures are exact.

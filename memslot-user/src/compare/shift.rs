@@ -11,7 +11,7 @@ use serde::Serialize;
 const CALLS: u64 = 200;
 
 /// One kind of calls.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Shift {
     /// The probe.
     pub probe: Probe,
@@ -29,7 +29,7 @@ pub struct Shift {
 }
 
 /// A quantile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Level {
     /// Share of the calls below it.
     pub level: f64,

@@ -13,7 +13,7 @@ pub const SIGNIFICANT: f64 = 0.05;
 pub const CHANGE: f64 = 0.01;
 
 /// What became of a figure. In rising order of how much it matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Nothing was found, or nothing beyond the threshold.

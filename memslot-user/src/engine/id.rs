@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// The engines by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineId {
     /// [`Linear`](super::Linear)

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::fmt::Write;
 
 /// A node of a tree that is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ShapeNode {
     /// First address, in the unit of the ranges.
     pub start: u64,
@@ -30,7 +30,7 @@ impl ShapeNode {
 }
 
 /// A tree's nodes in pre-order.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TreeShape {
     /// Which tree.
     pub engine: EngineId,

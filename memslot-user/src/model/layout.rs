@@ -4,7 +4,7 @@ use super::{Gfn, TableId, VmId};
 use serde::{Deserialize, Serialize};
 
 /// A memory slot of a VM (`struct kvm_memory_slot`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Memslot {
     /// Slot id; slots of KVM's own have ids past the user's.
     pub id: i32,
@@ -15,7 +15,7 @@ pub struct Memslot {
 }
 
 /// A region of a vhost table (`struct vhost_iotlb_map`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Region {
     /// First address.
     pub start: u64,
@@ -24,7 +24,7 @@ pub struct Region {
 }
 
 /// How a slot came, changed or went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlotChangeKind {
     /// Part of a snapshot of a VM that is older than the recording, in pre-order of the live tree,
@@ -70,7 +70,7 @@ pub struct SlotChange {
 }
 
 /// How a region came or went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RegionChangeKind {
     /// Part of a snapshot, in pre-order of the live tree.

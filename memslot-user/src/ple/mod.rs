@@ -31,7 +31,7 @@ pub const UNCONFIRMED: &str = "that the hardware leaves the guest after exactly 
      was spun for in full, and every figure of the simulator have not been confirmed on PLE hardware";
 
 /// What a recording says about its windows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Recorded {
     /// The recording's label.
     pub label: Option<String>,

@@ -4,7 +4,7 @@ use super::window::{Parameters, Unit};
 use serde::Serialize;
 
 /// A way to set the PLE window of a vCPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
     /// Always the same window.

@@ -6,7 +6,7 @@ use super::sim::{Config, Outcome, run};
 use serde::Serialize;
 
 /// A policy under a load; means over the runs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Row {
     /// VMs on the host, each with a vCPU a CPU.
     pub load: u32,
@@ -31,7 +31,7 @@ pub struct Row {
 }
 
 /// Figures of a policy against those of the base, %; `None` where the base has none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct AgainstBase {
     /// PLE exits.
     pub exits: Option<f64>,
@@ -49,7 +49,7 @@ pub(super) fn percent(value: f64, base: f64) -> Option<f64> {
 }
 
 /// A table of rows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Table {
     /// The base's policy.
     pub base: String,

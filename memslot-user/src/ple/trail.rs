@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const MOST_SHRINKS: u32 = 64;
 
 /// How the windows of a recording went.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Trail {
     /// Exits compared.
     pub exits: u64,

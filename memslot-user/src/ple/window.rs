@@ -4,7 +4,7 @@ use crate::recording::Meta;
 use serde::{Deserialize, Serialize};
 
 /// What a window counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// TSC cycles spent in a loop of PAUSEs (Intel).
@@ -35,7 +35,7 @@ impl Unit {
 }
 
 /// The module parameters that govern a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Parameters {
     /// `ple_window` or `pause_filter_count`: where a window starts, and never less.
     pub base: u32,

@@ -8,7 +8,7 @@ use crate::{
 use serde::Serialize;
 
 /// What became of one function.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FunctionReport {
     /// The symbol as probed, or its usual name where it was not found.
     pub function: String,
@@ -23,7 +23,7 @@ pub struct FunctionReport {
 }
 
 /// How well a probe does on this host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// All of it.
@@ -35,7 +35,7 @@ pub enum Status {
 }
 
 /// What became of a probe.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Verdict {
     /// How well it does.
     pub status: Status,

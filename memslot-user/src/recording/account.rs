@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 macro_rules! account {
     ($( $(#[$meta:meta])* $field:ident, )*) => {
         /// The counters of one probed function, summed over CPUs. Names as in `memslot_common::account`.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
         #[serde(default)]
         pub struct Account { $( $(#[$meta])* pub $field: u64, )* }
 

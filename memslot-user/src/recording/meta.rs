@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: u32 = 2;
 
 /// How a function was probed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachKind {
     /// fentry and fexit, through the kernel's or the module's BTF.
@@ -30,7 +30,7 @@ impl AttachKind {
 }
 
 /// A function that was probed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Attached {
     /// The kernel function's symbol.
     pub function: String,
@@ -39,7 +39,7 @@ pub struct Attached {
 }
 
 /// What is known of one probe of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct ProbeMeta {
     /// The probed functions; empty when the probe could not be attached.
     pub attached: Vec<Attached>,
@@ -72,7 +72,7 @@ impl ProbeMeta {
 }
 
 /// The machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Host {
     /// `uname -n`
     pub name: String,
@@ -92,7 +92,7 @@ pub struct Host {
 }
 
 /// Two clocks read together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Clock {
     /// `CLOCK_MONOTONIC`, ns: the clock of every event.
     pub monotonic: u64,
@@ -101,7 +101,7 @@ pub struct Clock {
 }
 
 /// A VM of the recording.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct VmMeta {
     /// Its number in the tables.
     pub vm: VmId,
@@ -117,7 +117,7 @@ pub struct VmMeta {
 }
 
 /// A vhost device of the recording.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct DeviceMeta {
     /// Its number in the tables.
     pub device: DeviceId,
@@ -129,7 +129,7 @@ pub struct DeviceMeta {
 }
 
 /// A vhost table of the recording.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct TableMeta {
     /// Its number in the tables.
     pub table: TableId,
@@ -145,7 +145,7 @@ fn every_call() -> String {
 }
 
 /// `meta.json`
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Meta {
     /// [`SCHEMA`]
     pub schema: u32,

@@ -4,6 +4,7 @@
 //! their columns.
 
 mod account;
+mod batches;
 mod cell;
 mod error;
 mod figures;
@@ -16,6 +17,7 @@ mod tables;
 mod writer;
 
 pub use account::Account;
+pub use batches::{Batches, TableName};
 pub use error::Error;
 pub use meta::{AttachKind, Attached, Clock, DeviceMeta, Host, Meta, ProbeMeta, SCHEMA, TableMeta, VmMeta};
 pub(crate) use pass::Pass;

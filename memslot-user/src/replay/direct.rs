@@ -28,7 +28,7 @@ pub struct DirectOptions {
 const CLASSES: usize = 3;
 
 /// An engine's figures.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DirectEngine {
     /// The engine's name.
     pub engine: String,
@@ -45,7 +45,7 @@ pub struct DirectEngine {
 }
 
 /// A replay without a recording.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Direct {
     /// Ranges of the layout.
     pub ranges: u64,

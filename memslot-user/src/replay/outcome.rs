@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A figure with its interval at 95 % confidence.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Interval {
     /// The estimate.
     pub value: f64,
@@ -17,7 +17,7 @@ pub struct Interval {
 }
 
 /// Search lengths and how many look-ups had each.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 #[serde(transparent)]
 pub struct Lengths(pub BTreeMap<u32, u64>);
 
@@ -59,7 +59,7 @@ impl Lengths {
 }
 
 /// Quantiles of a latency, ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Quantiles {
     /// Median.
     pub p50: f64,
@@ -70,7 +70,7 @@ pub struct Quantiles {
 }
 
 /// Latency as a straight line of the search length, fitted to the events that searched.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Fit {
     /// ns that a call takes apart from the search.
     pub intercept: Interval,
@@ -94,7 +94,7 @@ impl Fit {
 
 /// A line for one class of events (hits and misses apart), and how well it tells the latency of events
 /// that it was not fitted to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct ClassFit {
     /// Which events.
     pub class: String,
@@ -109,7 +109,7 @@ pub struct ClassFit {
 
 /// What a line leaves unexplained. A fifth of the events, in blocks, is held out; line and interval come
 /// from the others.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Residuals {
     /// Events held out.
     pub held_out: u64,
@@ -130,7 +130,7 @@ pub struct Residuals {
 }
 
 /// What a line leaves unexplained of the held-out events of one search length.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct LengthResiduals {
     /// Nodes visited.
     pub length: u32,
@@ -143,7 +143,7 @@ pub struct LengthResiduals {
 }
 
 /// Latency that the calls would have had with another engine.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Prediction {
     /// Quantiles with the search exchanged.
     pub latency_ns: Quantiles,
@@ -154,7 +154,7 @@ pub struct Prediction {
 }
 
 /// Look-ups of one kind in one engine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Steps {
     /// Look-ups.
     pub lookups: u64,
@@ -177,7 +177,7 @@ impl Steps {
 }
 
 /// Look-ups of one class in one engine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct ClassSteps {
     /// Faults: `hit` (RAM) or `miss` (no slot). Translations: `memory_table_hit`, `memory_table_failed`,
     /// `iotlb_hit` or `iotlb_failed`.
@@ -187,7 +187,7 @@ pub struct ClassSteps {
 }
 
 /// What the last-used slots did that stand in front of every engine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct LastUsedCheck {
     /// Whose: `recorded` (the vCPU's own, as recorded), simulated `vcpu`, `vm` or `queue`, or `off`.
     pub whose: String,
@@ -210,7 +210,7 @@ pub(super) fn share(part: u64, of: u64) -> Option<f64> {
 }
 
 /// What one engine did with the look-ups of one probe.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct EngineOutcome {
     /// The engine's name.
     pub engine: String,
@@ -234,7 +234,7 @@ pub struct EngineOutcome {
 }
 
 /// The replay of one probe's look-ups.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct ProbeReplay {
     /// Which.
     pub probe: Probe,
@@ -259,7 +259,7 @@ pub struct ProbeReplay {
 }
 
 /// What a replay knows about its own soundness.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Check {
     /// Events that were joined with their layout.
     pub events: u64,

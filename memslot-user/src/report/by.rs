@@ -11,7 +11,8 @@ use comfy_table::Table;
 use std::collections::BTreeMap;
 
 /// What calls are told apart by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum By {
     /// The VM, or the vhost device.
     Vm,
@@ -106,33 +107,71 @@ impl Parts {
     }
 }
 
-/// A table of each recording, named by its label, with what a reader must know besides. Where events are
-/// incomplete, the kernel's histograms step in, if they tell what was asked for.
+/// One row of the table: calls that have the same VM, vCPU, … in one recording.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub struct Row {
+    /// Label of the recording.
+    pub recording: String,
+    /// Which calls.
+    pub probe: Probe,
+    /// The VM, vCPU, slot, queue, class or CPU.
+    pub key: String,
+    /// Calls of the recording's probe that the table tells apart, all rows together.
+    pub total: u64,
+    /// Latency, ns.
+    pub latency_ns: Latency,
+}
+
+/// Latencies by VM, vCPU, slot, queue, class or CPU.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub struct Told {
+    /// Version of this document, 1.
+    pub schema: u32,
+    /// What calls are told apart by.
+    pub by: By,
+    /// Row by row, in the order of the recordings.
+    pub rows: Vec<Row>,
+    /// What a reader must know besides.
+    pub notes: Vec<String>,
+}
+
+/// Tells calls apart in each recording, which is named by its label. Where events are incomplete, the kernel's
+/// histograms step in, if they tell what was asked for.
 ///
 /// # Errors
 /// A table of a recording is missing, or its content cannot be understood.
-pub fn text(recordings: &[(String, Recording)], by: By) -> Result<String, Error> {
-    let mut table: Table =
-        table(&["recording", "probe", by.name()], &["calls", "share", "p50", "p90", "p99", "max"]);
-    let mut notes = Vec::new();
+pub fn tell(recordings: &[(String, Recording)], by: By) -> Result<Told, Error> {
+    let mut told = Told { schema: 1, by, rows: Vec::new(), notes: Vec::new() };
     for (label, recording) in recordings {
         let (parts, incomplete) = parts(recording, by)?;
-        for ((probe, key), sample) in &parts.samples {
-            let Some(latency) = Latency::new(sample) else { continue };
-            let total = parts.totals.get(probe).copied().unwrap_or(0);
-            #[expect(clippy::cast_precision_loss, reason = "shown to three digits")]
-            let max = time(latency.max as f64);
-            let head = [label.clone(), probe.name().to_owned(), key.clone()];
-            let counts = [count(latency.count), part(latency.count, total)];
-            table.add_row(head.into_iter().chain(counts).chain(quantiles(Some(latency))).chain([max]));
+        for ((probe, key), sample) in parts.samples {
+            let Some(latency) = Latency::new(&sample) else { continue };
+            let total = parts.totals.get(&probe).copied().unwrap_or(0);
+            told.rows.push(Row { recording: label.clone(), probe, key, total, latency_ns: latency });
         }
-        notes.extend(incomplete.into_iter().map(|note| format!("{label}, {note}")));
+        told.notes.extend(incomplete.into_iter().map(|note| format!("{label}, {note}")));
     }
-    let mut text = format!("By {}\n{}\n", by.name(), table.trim_fmt());
-    if !notes.is_empty() {
-        text += &format!("\nNotes\n  {}\n", notes.join("\n  "));
+    Ok(told)
+}
+
+/// The table for people.
+#[must_use]
+pub fn text(told: &Told) -> String {
+    let mut table: Table =
+        table(&["recording", "probe", told.by.name()], &["calls", "share", "p50", "p90", "p99", "max"]);
+    for row in &told.rows {
+        let latency = row.latency_ns;
+        #[expect(clippy::cast_precision_loss, reason = "shown to three digits")]
+        let max = time(latency.max as f64);
+        let head = [row.recording.clone(), row.probe.name().to_owned(), row.key.clone()];
+        let counts = [count(latency.count), part(latency.count, row.total)];
+        table.add_row(head.into_iter().chain(counts).chain(quantiles(Some(latency))).chain([max]));
     }
-    Ok(text)
+    let mut text = format!("By {}\n{}\n", told.by.name(), table.trim_fmt());
+    if !told.notes.is_empty() {
+        text += &format!("\nNotes\n  {}\n", told.notes.join("\n  "));
+    }
+    text
 }
 
 fn parts(recording: &Recording, by: By) -> Result<(Parts, Vec<String>), Error> {

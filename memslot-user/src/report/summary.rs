@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const SCHEMA: u32 = 1;
 
 /// `summary.json`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Summary {
     /// [`SCHEMA`]
     pub schema: u32,
@@ -42,7 +42,7 @@ pub struct Summary {
 }
 
 /// One recording.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct RecordingSummary {
     /// Its label, else its directory's name.
     pub label: String,
@@ -69,7 +69,7 @@ pub struct RecordingSummary {
 }
 
 /// One probe.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct ProbeSummary {
     /// Calls of the probed function seen at entry.
     pub entries: u64,
@@ -107,7 +107,7 @@ pub struct ProbeSummary {
 }
 
 /// Lost events by reason; `total` is their sum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Lost {
     /// All of them.
     pub total: u64,
@@ -135,7 +135,7 @@ pub struct Lost {
 }
 
 /// Wall time of calls, ns. Quantiles interpolate between the two nearest values.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Latency {
     /// Median.
     pub p50: f64,
@@ -154,7 +154,7 @@ pub struct Latency {
 }
 
 /// Search lengths.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct SearchLengths {
     /// Mean number of nodes visited; 0 without searches.
     pub mean: f64,
@@ -167,7 +167,7 @@ pub struct SearchLengths {
 }
 
 /// What one engine did with the look-ups of one probe in one recording.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct EngineSummary {
     /// The engine's name.
     pub engine: String,
@@ -190,7 +190,7 @@ pub struct EngineSummary {
 }
 
 /// The replay of one probe's look-ups.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct ReplaySummary {
     /// Look-ups replayed.
     pub lookups: u64,
@@ -205,7 +205,7 @@ pub struct ReplaySummary {
 }
 
 /// Outcomes of `yield_to` within PLE exits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct YieldSummary {
     /// Calls.
     pub tried: u64,

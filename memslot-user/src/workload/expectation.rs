@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A function whose number of calls cannot be promised on this host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Inexact {
     /// The kernel function.
     pub function: &'static str,
@@ -14,7 +14,7 @@ pub struct Inexact {
 }
 
 /// The forecast: calls by kernel function, from the options alone and the host's module parameters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Expectation {
     /// Calls in the counted part, by kernel function; a function that is not called stands at 0.
     pub calls: BTreeMap<&'static str, u64>,

@@ -25,7 +25,7 @@ pub use thread::name_process;
 use std::io;
 
 /// Order in which slots or regions are handed to the kernel; it decides the shape of its trees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// By rising address.

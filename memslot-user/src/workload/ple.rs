@@ -15,7 +15,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 /// What the vCPUs do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Each executes this many PAUSEs and halts: the number is known beforehand.
@@ -92,7 +92,7 @@ impl Config {
 }
 
 /// One vCPU of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct VcpuReport {
     /// Its number.
     pub vcpu: u32,
@@ -103,7 +103,7 @@ pub struct VcpuReport {
 }
 
 /// What a run was and what it caused.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// `ple`
     pub workload: &'static str,

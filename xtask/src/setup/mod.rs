@@ -1,6 +1,7 @@
 //! `cargo xtask setup`: finds what building and the lab need, and gets what is missing.
 
 mod apt;
+pub(crate) mod fleet;
 mod kernel;
 mod linker;
 pub(crate) mod peers;
@@ -18,7 +19,7 @@ use crate::progress::step;
 use anyhow::{Result, anyhow, ensure};
 use apt::Privilege;
 use plan::{Finding, Findings, Step};
-use requirement::{FOR_MODULES, PEERS, REQUIREMENTS, Requirement, Source};
+use requirement::{FLEET, FOR_MODULES, PEERS, REQUIREMENTS, Requirement, Source};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,6 +63,8 @@ impl Args {
         print!("{}", Findings(&findings));
         println!("Fetched when a command builds modules for a lab kernel:");
         print!("{}", Findings(&plan::inspect(FOR_MODULES)));
+        println!("Fetched for the tests of what is exported and served:");
+        print!("{}", Findings(&plan::inspect(FLEET)));
         let steps = plan::steps(&findings, has_rustup());
         if steps.is_empty() {
             println!("Nothing to do.");
@@ -93,7 +96,8 @@ pub(crate) fn ensure_for_modules(series: Series, with_source: bool) -> Result<()
         Source::Headers(of) => of == series,
         Source::KernelCode(of) => of == series && with_source,
         Source::Packages(_) => true,
-        Source::Kernel(_) | Source::RustupOr(_) | Source::CargoInstall | Source::Peers => false,
+        Source::Kernel(_) | Source::RustupOr(_) | Source::CargoInstall => false,
+        Source::Peers | Source::Prometheus | Source::Python => false,
     };
     let chosen = |from: &[Requirement], wanted: &dyn Fn(Source) -> bool| -> Vec<Requirement> {
         from.iter().filter(|requirement| wanted(requirement.source)).copied().collect()
@@ -108,6 +112,14 @@ pub(crate) fn ensure_for_modules(series: Series, with_source: bool) -> Result<()
 /// [`NoPrivilege`], or what failed.
 pub(crate) fn ensure_peers() -> Result<()> {
     ensure_all(PEERS)
+}
+
+/// Gets Prometheus, DuckDB, polars and pyarrow, which only tests need; says nothing when they are there.
+///
+/// # Errors
+/// [`NoPrivilege`], or what failed.
+pub(crate) fn ensure_fleet() -> Result<()> {
+    ensure_all(FLEET)
 }
 
 fn ensure_all(requirements: &[Requirement]) -> Result<()> {
@@ -186,8 +198,14 @@ fn unprivileged(steps: Vec<Step>) -> Result<Vec<Step>> {
     let lists_suffice = steps.iter().all(|step| match step {
         Step::Kernel(series) => kernel::newest(*series).is_some(),
         Step::Peers => peers::is_listed(),
+        Step::Prometheus => fleet::is_listed(),
         Step::Install(_) => false,
-        Step::Rustup | Step::Update | Step::Linker | Step::Headers(_) | Step::KernelSource(_) => true,
+        Step::Rustup
+        | Step::Update
+        | Step::Linker
+        | Step::Python
+        | Step::Headers(_)
+        | Step::KernelSource(_) => true,
     });
     let (root, rest): (Vec<Step>, Vec<Step>) =
         steps.into_iter().partition(|step| matches!(step, Step::Update | Step::Install(_)));
@@ -222,6 +240,8 @@ fn perform(what: &Step, privilege: Privilege) -> Result<()> {
             step(&message, || sources::fetch_source(*series))
         }
         Step::Peers => step("fetching and unpacking perf and bpftrace", peers::fetch),
+        Step::Prometheus => step("fetching and unpacking Prometheus", fleet::fetch_prometheus),
+        Step::Python => step("installing DuckDB, polars and pyarrow", fleet::make_python),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::apt::Privilege;
 use super::requirement::{Requirement, Source};
-use super::{kernel, linker, peers, sources, toolchain};
+use super::{fleet, kernel, linker, peers, sources, toolchain};
 use crate::lab::Series;
 use std::fmt;
 
@@ -36,6 +36,10 @@ pub(crate) enum Step {
     KernelSource(Series),
     /// Fetch perf and bpftrace.
     Peers,
+    /// Fetch Prometheus.
+    Prometheus,
+    /// Make a Python with packages.
+    Python,
 }
 
 /// Checks every requirement.
@@ -76,6 +80,11 @@ pub(crate) fn steps(findings: &[Finding], rustup: bool) -> Vec<Step> {
                 uses_apt = true;
                 last.push(Step::Peers);
             }
+            Source::Prometheus => {
+                uses_apt = true;
+                last.push(Step::Prometheus);
+            }
+            Source::Python => last.push(Step::Python),
         }
     }
     let mut steps = first;
@@ -123,6 +132,14 @@ impl Step {
                 "apt-get download {} and their libraries, unpacked into {}",
                 peers::packages(),
                 peers::directory().display()
+            ),
+            Self::Prometheus => {
+                format!("apt-get download prometheus, unpacked into {}", fleet::describe().0)
+            }
+            Self::Python => format!(
+                "python3 -m venv {}, and there pip install {}",
+                fleet::describe().1,
+                fleet::python_packages()
             ),
         }
     }

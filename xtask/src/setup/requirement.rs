@@ -1,6 +1,6 @@
 //! The table of what building and the lab need, how each piece is checked and where it comes from.
 
-use super::{kernel, linker, peers, sources, toolchain};
+use super::{fleet, kernel, linker, peers, sources, toolchain};
 use crate::command::{Tool, find_program};
 use crate::lab::{Series, is_static};
 use std::path::Path;
@@ -22,6 +22,10 @@ pub(crate) enum Source {
     KernelCode(Series),
     /// perf and bpftrace, unpacked into the workspace's target directory.
     Peers,
+    /// Prometheus, unpacked likewise.
+    Prometheus,
+    /// Packages of Python, in a virtual environment there.
+    Python,
 }
 
 /// Something that must be there.
@@ -131,6 +135,25 @@ pub(crate) const PEERS: &[Requirement] = &[Requirement {
     check: peers::check,
     source: Source::Peers,
 }];
+
+/// What reads the figures of a fleet; got only for the tests of what is exported and served.
+pub(crate) const FLEET: &[Requirement] = &[
+    Requirement {
+        name: "Prometheus, to scrape what is served",
+        check: fleet::check_prometheus,
+        source: Source::Prometheus,
+    },
+    Requirement {
+        name: "a Python that makes virtual environments",
+        check: fleet::check_venv,
+        source: Source::Packages(fleet::PYTHON_PACKAGES),
+    },
+    Requirement {
+        name: "DuckDB, polars and pyarrow, to read what is exported",
+        check: fleet::check_python,
+        source: Source::Python,
+    },
+];
 
 /// Runs a program and takes the first line that it prints.
 fn runs(program: &str, arguments: &[&str]) -> Result<String, String> {

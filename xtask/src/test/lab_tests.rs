@@ -57,7 +57,7 @@ fn folder(kernel: &KernelChoice) -> PathBuf {
 }
 
 /// Runs a script in the guest; its output is shown only when it fails.
-fn script(kernel: &KernelChoice, memslot: &Path, text: &str, out: Option<PathBuf>) -> Result<()> {
+pub(super) fn script(kernel: &KernelChoice, memslot: &Path, text: &str, out: Option<PathBuf>) -> Result<()> {
     let mut request = Request::new(kernel.clone(), ["sh", "-c", text].map(str::to_owned).to_vec());
     // Under KVM the CPU's own PAUSE filter would decide how many exits there are.
     request.accelerator = Accelerator::Tcg;

@@ -1,7 +1,10 @@
 //! `cargo xtask test`: every test that there is.
 
 mod compare;
+mod dist;
+mod documents;
 mod end_to_end;
+mod fleet;
 mod lab_tests;
 mod peers;
 
@@ -19,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long)]
     no_lab: bool,
     /// Only this stage; may be repeated
-    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "modules", "peers", "compare", "run"])]
+    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "modules", "peers", "fleet", "dist", "documents", "compare", "run"])]
     stage: Vec<String>,
 }
 
@@ -70,6 +73,13 @@ impl Args {
                 "counts against bpftrace, perf and kprobe_profile, on both kernels",
                 || peers::run(memslot),
             ));
+            stages.push(Stage::new("fleet", "exports and served figures, read by others", || {
+                fleet::run(memslot)
+            }));
+            stages.push(Stage::new("dist", "packages, installed and run", || dist::run(memslot)));
+            stages.push(Stage::new("documents", "commands of the documents that need a kernel", || {
+                documents::run(memslot)
+            }));
             stages.push(Stage::new("compare", "kernels compared, one patched", compare::run));
             stages.push(Stage::new("run", "run, end to end", end_to_end::run));
         }

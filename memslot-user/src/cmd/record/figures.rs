@@ -2,28 +2,46 @@
 
 use anyhow::Context;
 use memslot::{
-    model::{AccountRow, Probe},
+    model::{AccountRow, Bucket, Probe},
     probe::{Filled, Histograms, Probes, Resolver, bucket},
     recording::{Account, Meta, Writer},
 };
 use std::collections::BTreeMap;
 
+/// Where what came in an interval goes.
+pub(crate) trait Sink {
+    /// What came into a bucket.
+    fn bucket(&mut self, bucket: &Bucket) -> anyhow::Result<()>;
+    /// What was counted.
+    fn account(&mut self, row: &AccountRow) -> anyhow::Result<()>;
+}
+
+impl Sink for Writer {
+    fn bucket(&mut self, bucket: &Bucket) -> anyhow::Result<()> {
+        Ok(self.push_bucket(bucket)?)
+    }
+
+    fn account(&mut self, row: &AccountRow) -> anyhow::Result<()> {
+        Ok(self.push_account(row)?)
+    }
+}
+
 /// What had been counted when it was read last.
 #[derive(Default)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     histograms: Histograms,
     accounts: BTreeMap<(Probe, u32), Account>,
 }
 
 impl Figures {
-    /// Reads the kernel's maps: writes what came since the last time, and brings the accounts in `meta` up
+    /// Reads the kernel's maps: passes on what came since the last time, and brings the accounts in `meta` up
     /// to date.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         probes: &Probes,
         resolver: &mut Resolver,
         meta: &mut Meta,
-        writer: &mut Writer,
+        sink: &mut impl Sink,
         time: u64,
     ) -> anyhow::Result<()> {
         let unreadable = "cannot read the probes' counters";
@@ -32,7 +50,7 @@ impl Figures {
             if let Some(meta) = meta.probes.get_mut(&row.probe).filter(|_| row.counts_calls()) {
                 *meta.counted.get_or_insert(0) += row.count;
             }
-            writer.push_bucket(&row)?;
+            sink.bucket(&row)?;
         }
         for (&probe, meta) in &mut meta.probes {
             let mut total = Account::default();
@@ -46,14 +64,7 @@ impl Figures {
                 let since = account.since(&before);
                 if since != Account::default() {
                     let in_flight = account.in_flight();
-                    writer.push_account(&AccountRow {
-                        time,
-                        probe,
-                        vm,
-                        device,
-                        account: since,
-                        in_flight,
-                    })?;
+                    sink.account(&AccountRow { time, probe, vm, device, account: since, in_flight })?;
                 }
             }
             meta.account = total;

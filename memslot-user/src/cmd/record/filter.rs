@@ -13,7 +13,7 @@ use std::{fs, time::Duration};
 #[command(next_help_heading = "Filters (in the kernel; what they leave out is counted)")]
 pub(super) struct FilterArgs {
     /// Only the VM of this process, by its number or the VM's name, and stop when it ends
-    #[arg(long, value_name = "PID|NAME")]
+    #[arg(long, visible_alias = "pid", value_name = "PID|NAME")]
     vm: Option<String>,
     /// Only page faults and PLE exits of the vCPU with this id
     #[arg(long, value_name = "ID")]

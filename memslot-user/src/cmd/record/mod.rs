@@ -1,7 +1,8 @@
 //! `memslot record`
 
-mod figures;
+pub(crate) mod figures;
 mod filter;
+pub(crate) mod line;
 mod mode;
 mod session;
 mod stop;
@@ -35,23 +36,23 @@ It records until the duration is over, the command ends, the VM ends, or Ctrl-C.
 Exit codes: 0 whole; 1 something was lost, a probe was missing or the command failed; 2 error.")]
 pub(crate) struct Args {
     /// Directory to write; it must not exist, or be empty
-    #[arg(short, long, default_value = "memslot.rec")]
+    #[arg(short, long, visible_alias = "out", value_name = "DIR", default_value = "memslot.rec")]
     output: PathBuf,
     /// Replace a recording that is there
-    #[arg(long)]
+    #[arg(short, long)]
     force: bool,
     /// What to measure
     #[arg(short, long, value_delimiter = ',', default_values = ["page_fault", "ple", "translate"])]
     probe: Vec<Probe>,
     /// How to attach
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(short, long, value_enum, default_value_t)]
     attach: Preference,
     /// Stop after this time, e.g. 30s, 5m
     #[arg(short, long, value_parser = humantime::parse_duration)]
     duration: Option<Duration>,
     /// Which calls become events: events (all), sample:N (one in N, at random), histogram (none); the
     /// histograms count every call
-    #[arg(long, value_name = "MODE", default_value_t = Mode::Events)]
+    #[arg(short, long, value_name = "MODE", default_value_t = Mode::Events)]
     mode: Mode,
     /// Leave the searches out: cheaper, without search lengths and slots; goes with --mode histogram
     #[arg(long)]
@@ -62,8 +63,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_lost: u64,
     /// A name for what is recorded, shown in tables and charts
-    #[arg(long)]
+    #[arg(short, long)]
     label: Option<String>,
+    /// Print NDJSON: what has been recorded, once a second, and the accounts at the end
+    #[arg(short, long)]
+    json: bool,
     /// MiB of the ring buffer between the kernel and us, a power of two
     #[arg(long, default_value_t = 16, value_name = "MIB")]
     ring_size: u32,

@@ -1,8 +1,10 @@
 //! One recording: from the stream of events to the files, and its accounts.
 
 use super::{
+    super::output,
     Args,
     figures::Figures,
+    line::{self, Line},
     stop::{Ended, Stop},
 };
 use anyhow::bail;
@@ -11,7 +13,6 @@ use memslot::{
     model::Probe,
     probe::{self, Event, KernelLog, Options, Probes, Status, Stream, Verdict},
     recording::{AttachKind, Meta, ProbeMeta, Writer},
-    report::summary::Lost,
 };
 use std::{
     process::ExitCode,
@@ -38,6 +39,8 @@ pub(super) struct Session {
     flushed: Instant,
     /// Older layouts that could not be read yet.
     unread_layouts: usize,
+    /// Lines for programs on standard output.
+    json: bool,
 }
 
 impl Session {
@@ -60,12 +63,12 @@ impl Session {
             let verdict = probes.verdict(wanted);
             if verdict.status == Status::Missing {
                 missing += 1;
-                eprintln!("memslot: {} is not measured: {}", wanted.name(), verdict.notes.join("; "));
+                output::note(format_args!("{} is not measured: {}", wanted.name(), verdict.notes.join("; ")));
             }
             meta.probes.insert(wanted, describe(verdict));
         }
         for note in probes.scheduler_notes() {
-            eprintln!("memslot: {note}");
+            output::note(note);
             meta.warnings.push(note.clone());
         }
         if missing == options.probes.len() {
@@ -78,7 +81,7 @@ impl Session {
         let writer = Writer::create(&args.output, &meta, options_of_writer)?;
         let progress =
             ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}")?);
-        Ok(Self {
+        let session = Self {
             probes,
             stream,
             log,
@@ -89,7 +92,20 @@ impl Session {
             progress,
             flushed: Instant::now(),
             unread_layouts: 0,
-        })
+            json: args.json,
+        };
+        session.tell(|| Line::Started {
+            schema: 1,
+            directory: args.output.display().to_string(),
+            mode: session.meta.mode.clone(),
+            probes: line::outcomes(&session.meta),
+        })?;
+        Ok(session)
+    }
+
+    /// One line for programs, if they asked for it.
+    fn tell(&self, line: impl FnOnce() -> Line) -> anyhow::Result<()> {
+        if self.json { output::print_line(&line()) } else { Ok(()) }
     }
 
     /// Reads events until the end comes.
@@ -169,6 +185,7 @@ impl Session {
         );
         self.progress.set_message(format!("{calls} calls counted, {events} events recorded, {lost} lost"));
         self.progress.tick();
+        self.tell(|| Line::Progress { monotonic: probe::clock().monotonic, calls, events, lost })?;
         if let Some(writer) = &mut self.writer {
             writer.flush()?;
             // It waits for the disk, while the ring fills: only when there is something new to say.
@@ -181,7 +198,7 @@ impl Session {
 
     fn take_warnings(&mut self) {
         for warning in self.log.as_mut().map(KernelLog::take).unwrap_or_default() {
-            self.progress.suspend(|| eprintln!("memslot: probe: {warning}"));
+            self.progress.suspend(|| output::note(format_args!("probe: {warning}")));
             self.meta.warnings.push(warning);
         }
     }
@@ -206,13 +223,19 @@ impl Session {
         let ended = ended?;
         rest?;
         self.report();
+        self.tell(|| Line::Finished {
+            ended_by: ended.name().to_owned(),
+            warnings: self.meta.warnings.clone(),
+            layout_records_lost: self.meta.layout_account.layout_lost(),
+            probes: line::outcomes(&self.meta),
+        })?;
         let max_lost = self.meta.max_lost;
         let lost = self.meta.probes.values().any(|probe| !probe.is_whole(max_lost))
             || self.meta.layout_account.layout_lost() > 0
             || self.unread_layouts > 0;
         let failed = matches!(ended, Ended::Command(status) if !status.success());
         if let (true, Ended::Command(status)) = (failed, ended) {
-            eprintln!("memslot: the command failed ({status}); the recording is whole");
+            output::note(format_args!("the command failed ({status}); the recording is whole"));
         }
         Ok(ExitCode::from(u8::from(lost || self.missing || failed)))
     }
@@ -226,7 +249,7 @@ impl Session {
                 "{} layouts that are older than the recording could not be read: they changed too fast, or went",
                 self.unread_layouts
             );
-            eprintln!("memslot: {warning}");
+            output::note(&warning);
             self.meta.warnings.push(warning);
         }
         self.take_warnings();
@@ -259,32 +282,21 @@ impl Session {
                 line += &format!(", {} still in flight at the end", account.in_flight());
             }
             if !meta.is_whole(self.meta.max_lost) {
-                let reasons = incomplete(meta);
+                let reasons = line::incomplete(meta);
                 line += &format!(" — incomplete: {}", reasons.join(", "));
             }
-            eprintln!("{line}");
+            output::say(&line);
             if let Some(remedy) = remedy(meta) {
-                eprintln!("           {remedy}");
+                output::say(format_args!("           {remedy}"));
             }
         }
         let lost = self.meta.layout_account.layout_lost();
         if lost > 0 {
-            eprintln!(
+            output::say(format_args!(
                 "layouts    {lost} records lost: replay will leave events out; try a larger --ring-size"
-            );
+            ));
         }
     }
-}
-
-/// Why a probe's figures do not rest on every call.
-fn incomplete(meta: &ProbeMeta) -> Vec<String> {
-    let lost = Lost::new(&meta.account, meta.events);
-    let mut reasons: Vec<_> =
-        lost.reasons().into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-    if meta.residual() > 0 {
-        reasons.push(format!("the account does not close by {}", meta.residual()));
-    }
-    reasons
 }
 
 /// What to do where the kernel skipped programs of fentry, which are not alone on their CPU on a preemptible kernel.

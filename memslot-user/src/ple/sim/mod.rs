@@ -19,7 +19,7 @@ use crate::model::PleExit;
 use serde::Serialize;
 
 /// What is simulated. Times are in TSC cycles.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Config {
     /// CPUs of the host.
     pub cpus: u32,
@@ -107,7 +107,7 @@ impl Config {
 }
 
 /// What happened in a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Outcome {
     /// Rounds of work and lock that were finished: the throughput.
     pub work: u64,

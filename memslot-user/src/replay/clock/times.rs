@@ -50,7 +50,7 @@ pub enum Error {
 }
 
 /// The times of the engines over a recording's own layouts and look-ups.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct EngineTimes {
     /// Version of this layout, 1.
     pub schema: u32,
@@ -75,7 +75,7 @@ pub struct EngineTimes {
 }
 
 /// One engine over one probe's look-ups.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct EngineTime {
     /// Which look-ups.
     pub probe: Probe,
@@ -90,7 +90,7 @@ pub struct EngineTime {
 }
 
 /// Look-ups of one length.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct LengthTime {
     /// Nodes visited.
     pub visited: u32,
@@ -117,7 +117,7 @@ impl EngineTime {
 }
 
 /// What the calls would have taken with the engines' times in the place of the kernel's search.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct SameClock {
     /// The clock counts instructions.
     pub exact: bool,
@@ -128,7 +128,7 @@ pub struct SameClock {
 }
 
 /// One engine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct SameClockEngine {
     /// Its name.
     pub engine: String,

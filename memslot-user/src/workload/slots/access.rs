@@ -10,7 +10,7 @@ use crate::model::Gfn;
 use std::sync::Arc;
 
 /// In which order RAM is touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
     /// Slot after slot by rising address, on each pass the next page of each.

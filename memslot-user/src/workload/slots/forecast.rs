@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 
 /// The numbers of one run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Forecast {
     /// Faults on pages of RAM.
     pub ram_faults: u64,

@@ -7,7 +7,7 @@ use crate::model::Gfn;
 use serde::{Deserialize, Serialize};
 
 /// A memory slot, as handed to `KVM_SET_USER_MEMORY_REGION`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, Deserialize)]
 pub struct Slot {
     /// Slot id.
     pub id: u32,
@@ -44,7 +44,7 @@ pub enum Shape {
 
 /// The pages that the guest itself needs, a naturally aligned block within one slot: code, two page
 /// tables, then the vCPUs' address lists. They are never refaulted and no access goes there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Control {
     /// The slot that holds them.
     pub slot: u32,

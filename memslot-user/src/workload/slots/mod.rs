@@ -19,7 +19,7 @@ use access::Mix;
 use serde::Serialize;
 
 /// How the pages that were touched are made to fault again in the next round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Refault {
     /// Not at all.
@@ -33,7 +33,7 @@ pub enum Refault {
 }
 
 /// What is done to one slot between two rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Churn {
     /// Nothing.

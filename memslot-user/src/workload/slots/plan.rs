@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What is done to a slot between two rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "change", rename_all = "lowercase")]
 pub enum Action {
     /// A new slot.
@@ -28,7 +28,7 @@ pub enum Action {
 }
 
 /// A change of the slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Change {
     /// The round, from 0, after which it comes.
     pub after_round: u64,

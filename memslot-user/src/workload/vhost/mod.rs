@@ -57,7 +57,7 @@ impl Default for Config {
 }
 
 /// What a run was and what it caused.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// `vhost`
     pub workload: &'static str,

@@ -7,7 +7,7 @@ use crate::model::Region;
 use serde::Serialize;
 
 /// Which region a descriptor points into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
     /// One after the other by rising address.

@@ -1,0 +1,49 @@
+# Runs in the lab: commands of the documents, as they stand there. What they speak of is there, and what would run for
+# minutes is ended as a user would end it.
+mkdir -p /tmp/sandbox/bin /usr/local/bin
+cd /tmp/sandbox
+export PATH=/tmp/sandbox/bin:$PATH
+cat >bin/sudo <<'SUDO'
+#!/bin/sh
+exec "$@"
+SUDO
+cat >bin/bash <<'BASH'
+#!/bin/sh
+exec sh "$@"
+BASH
+chmod +x bin/sudo bin/bash
+failures=0
+tried=0
+
+# A VM that can be recorded: the documents call its process 4711.
+mkfifo hold
+memslot workload slots --wait --hold-open <hold >workload.log &
+vm=$!
+exec 8>hold
+until grep -q ready workload.log; do sleep 0.05; done
+
+# try LINE: it must end with a result, 0 or 1.
+try() {
+    line=$(echo "$1" | sed "s/\\b4711\\b/$vm/g")
+    rm -rf rec memslot.rec before-1 after-1
+    case $line in
+    # These wait for somebody: their process is the one that gets the signal.
+    *workload*) limit=120 ;;
+    *) limit=4 ;;
+    esac
+    # --wait begins at the end of standard input.
+    timeout -s INT $limit sh -c "exec $line" </dev/null >said 2>&1
+    code=$?
+    tried=$((tried + 1))
+    if [ $code -gt 1 ] || grep -q panicked said; then
+        echo "FAILED with exit code $code: $line"
+        cat said
+        failures=$((failures + 1))
+    fi
+}
+
+@LINES@
+exec 8>&-
+wait
+echo "$tried tried, $failures failed"
+[ $failures -eq 0 ]
