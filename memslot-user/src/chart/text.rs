@@ -126,6 +126,22 @@ pub fn share(share: f64) -> String {
     format!("{} %", figure(if percent < 10.0 { (percent * 10.0).round() / 10.0 } else { percent.round() }))
 }
 
+/// A number of bytes in the unit that leaves one to four digits before the point: `640 KiB`, `2.1 GiB`.
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let unit = (bytes.max(1).ilog2() / 10) as usize;
+    #[expect(clippy::cast_precision_loss, reason = "shown to three digits")]
+    let value = bytes as f64 / (1_u64 << (10 * unit)) as f64;
+    format!("{} {}", figure(value), UNITS.get(unit).copied().unwrap_or("EiB"))
+}
+
+/// An address as kernel people write it: `0x100000000`.
+#[must_use]
+pub fn address(address: u64) -> String {
+    format!("{address:#x}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +200,20 @@ mod tests {
         assert_eq!(count(6152), "6,152");
         assert_eq!(count(100), "100");
         assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn bytes_have_the_unit_that_suits_them() {
+        for (value, text) in [
+            (0, "0 B"),
+            (1023, "1,023 B"),
+            (640 << 10, "640 KiB"),
+            (2_254_857_830, "2.1 GiB"),
+            (u64::MAX, "16 EiB"),
+        ] {
+            assert_eq!(bytes(value), text, "{value}");
+        }
+        assert_eq!(address(1 << 32), "0x100000000");
     }
 
     #[test]
