@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::cmd::{
-    bench_engines, bench_reader, chart, compare, doctor, engines, ple, record, replay, summary, workload,
+    bench_engines, bench_reader, chart, compare, doctor, engines, ple, record, replay, report, summary, workload,
 };
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -27,10 +27,12 @@ enum Command {
     Replay(replay::Args),
     /// Hold PLE windows against the rules of KVM, and try other policies
     Ple(ple::Args),
-    /// Draw the charts of a recording as PNG
+    /// Draw the charts of a recording as PNG or SVG
     Chart(chart::Args),
     /// Compare kernels before and after a patch: what changed, by how much, and how sure that is
     Compare(compare::Args),
+    /// Write one HTML file about recordings or a comparison: verdict, charts, tables, provenance
+    Report(report::Args),
     /// Print a recording's figures as tables or JSON
     Summary(summary::Args),
     /// List the data structures, or show a tree over a layout
@@ -55,6 +57,7 @@ impl Cli {
             Command::Ple(args) => args.run(),
             Command::Chart(args) => args.run(),
             Command::Compare(args) => args.run(),
+            Command::Report(args) => args.run(),
             Command::Summary(args) => args.run(),
             Command::Engines(args) => args.run(),
             Command::BenchEngines(args) => args.run(),

@@ -2,7 +2,7 @@
 //! translations cost, and replays the captured addresses through other data structures.
 //!
 //! The way of the data: [`probe`] (kernel to events) → [`recording`] → [`replay`] through
-//! [`engine`] → [`chart`] and [`report`]. [`workload`] causes known numbers of events;
+//! [`engine`] → [`chart`], [`report`] and [`html`]. [`workload`] causes known numbers of events;
 //! [`layouts`] makes layouts without a guest; [`model`] holds the terms that all of them share.
 
 pub mod bench;
@@ -11,6 +11,7 @@ pub mod compare;
 pub mod digest;
 pub mod engine;
 pub mod given;
+pub mod html;
 pub mod layouts;
 pub mod model;
 pub mod ple;

@@ -20,6 +20,7 @@ mod svg;
 pub mod text;
 
 pub use canvas::Picture;
+pub use footer::virtualised;
 pub use raster::Image;
 
 use crate::digest::Digest;

@@ -133,22 +133,24 @@ impl Raster {
             None => {
                 for pair in points.windows(2) {
                     if let [from, to] = pair {
-                        self.segment(*from, *to, width, colour);
+                        self.segment(*from, *to, width, (width / 2.0, colour));
                     }
                 }
             }
+            // Caps would close the gaps.
             Some(dash) => {
                 for (from, to) in dashes(points, dash) {
-                    self.segment(from, to, width, colour);
+                    self.segment(from, to, width, (0.0, colour));
                 }
             }
         }
     }
 
-    fn segment(&mut self, from: (f64, f64), to: (f64, f64), width: f64, colour: RGBColor) {
+    /// `cap`: by how much a level line reaches beyond its ends, so that corners are closed.
+    fn segment(&mut self, from: (f64, f64), to: (f64, f64), width: f64, (cap, colour): (f64, RGBColor)) {
         let half = width / 2.0;
         if (from.1 - to.1).abs() < 1e-9 {
-            let (left, right) = (from.0.min(to.0) - half, from.0.max(to.0) + half);
+            let (left, right) = (from.0.min(to.0) - cap, from.0.max(to.0) + cap);
             return self.fill(Rect { left, right, top: from.1 - half, bottom: from.1 + half }, colour, 1.0);
         }
         if (from.0 - to.0).abs() < 1e-9 {

@@ -38,6 +38,12 @@ pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
+/// A number of things: `1 call`, `6,152 calls`.
+#[must_use]
+pub fn counted(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 fn grouped(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
     let (whole, rest) = digits.split_once('.').map_or((digits, String::new()), |(a, b)| (a, format!(".{b}")));
@@ -199,6 +205,7 @@ mod tests {
         }
         assert_eq!(count(6152), "6,152");
         assert_eq!(count(100), "100");
+        assert_eq!((counted(1, "call"), counted(6152, "call")), ("1 call".into(), "6,152 calls".into()));
         assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
     }
 

@@ -12,5 +12,6 @@ mod output;
 pub(crate) mod ple;
 pub(crate) mod record;
 pub(crate) mod replay;
+pub(crate) mod report;
 pub(crate) mod summary;
 pub(crate) mod workload;

@@ -67,8 +67,7 @@ fn draw(
                 (latency, name, Axis::even(1.0, text::share), "share of the calls that took no longer".into())
             }
         };
-        let calls = text::count(calls.sum());
-        let note = Some(format!("{calls} calls"));
+        let note = Some(text::counted(calls.sum(), "call"));
         Panel { heading: part.group.name().into(), note, x, x_name, y, y_name, items: items.collect() }
     };
     let panels: Vec<Panel> = parts.iter().map(panel).collect();

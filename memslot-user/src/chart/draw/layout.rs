@@ -16,6 +16,8 @@ const STRIP: (f64, f64) = (64.0, 130.0);
 const FOOT: f64 = 78.0;
 /// Strips at most; the subtitle says when there are more.
 const MOST: usize = 24;
+/// Least width of a slot; where slots lie over each other, that of the most faults is on top.
+const LEAST: f64 = 2.5;
 /// A slot that nobody accessed.
 const UNTOUCHED: RGBColor = RGBColor(0xe2, 0xe2, 0xe2);
 /// Text on a light slot, also where a page is dark.
@@ -54,11 +56,11 @@ pub(crate) fn draw(job: &Job<'_>) -> Picture {
 
 fn strip(canvas: &mut Canvas, map: &Map, heat: Heat, place: Rect) {
     let mut heading = format!(
-        "{}: {} slots, {} mapped, {} faults on them",
+        "{}: {}, {} mapped, {} on them",
         map.heading,
-        text::count(map.slots.len() as u64),
+        text::counted(map.slots.len() as u64, "slot"),
         text::bytes(map.bytes),
-        text::count(map.accesses)
+        text::counted(map.accesses, "fault")
     );
     if map.no_slot > 0 {
         heading += &format!(", {} on none", text::count(map.no_slot));
@@ -91,8 +93,8 @@ fn slots(canvas: &mut Canvas, map: &Map, heat: Heat, strip: Rect) {
         .map(|(slot, accesses)| {
             let (from, to) = map.place(slot);
             let (left, right) = (strip.x(from), strip.x(to));
-            // Neighbours are told apart where there is room.
-            let right = if right - left > 4.0 { right - 1.0 } else { right.max(left + 1.0) };
+            // Neighbours are told apart where there is room; a hot slot is seen however small it is.
+            let right = if right - left > 4.0 { right - 1.0 } else { right.max(left + LEAST) };
             let shade = (*accesses > 0).then(|| heat.shade(*accesses));
             (shade, Rect { left, right, top: strip.top + 2.0, bottom: strip.bottom - 2.0 }, slot.id)
         })
@@ -119,9 +121,10 @@ fn addresses(canvas: &mut Canvas, map: &Map, strip: Rect) {
     for (place, piece) in map.pieces.iter().enumerate() {
         let (left, right) = (strip.x(piece.shares.0), strip.x(piece.shares.1));
         let label = text::address(piece.addresses.0);
-        if left > taken + 14.0 {
-            canvas.text(left, strip.bottom + 24.0, Anchor::Left, SMALL, &label);
-            taken = left + SMALL.width(&label);
+        let from = left.min(strip.right - SMALL.width(&label));
+        if from > taken + 14.0 {
+            canvas.text(from, strip.bottom + 24.0, Anchor::Left, SMALL, &label);
+            taken = from + SMALL.width(&label);
         }
         let end = text::address(piece.addresses.1.saturating_sub(1));
         if right - SMALL.width(&end) > taken + 14.0 {

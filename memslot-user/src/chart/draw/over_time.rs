@@ -16,16 +16,19 @@ const MAP: (f64, f64) = (190.0, 420.0);
 const FOOT: f64 = 66.0;
 
 pub(crate) fn draw(job: &Job<'_>) -> Picture {
-    let subtitle = "Each cell is a span of time and of latency; the darker, the more calls began then and took so long. The \
-                    ribbon above says when calls were lost: what is missing there is missing from the map.";
-    let mut page = job.page(format!("When {} take how long", job.subject()), subtitle);
     let having: Vec<&&Digest> =
         job.digests.iter().filter(|digest| !digest.probe(job.probe).over_time.is_empty()).collect();
+    let maps = || having.iter().map(|digest| &digest.probe(job.probe).over_time);
+    let lossy = maps().any(|map| !map.lost().is_empty());
+    let mut subtitle =
+        "Each cell is a span of time and of latency; the darker, the more calls began then and took so long.".to_owned();
+    if lossy {
+        subtitle += " The ribbon above says when calls were lost: what is missing there is missing from the map.";
+    }
+    let mut page = job.page(format!("When {} take how long", job.subject()), &subtitle);
     if having.is_empty() {
         return job.empty(&page, job.no_events());
     }
-    let maps = || having.iter().map(|digest| &digest.probe(job.probe).over_time);
-    let lossy = maps().any(|map| !map.lost().is_empty());
     if lossy {
         page.legend =
             vec![(Key::Solid(VERMILLION), "calls lost".into()), (Key::Solid(GREY), "none lost".into())];
@@ -55,12 +58,12 @@ fn one(canvas: &mut Canvas, job: &Job<'_>, digest: &Digest, (heat, latency): (He
     let (start, end) = map.extent();
     let lost: u64 = map.lost().iter().map(|span| span.lost).sum();
     let lost = if lost > 0 { format!(", {} lost", text::count(lost)) } else { String::new() };
-    let calls = text::count(figures.latency.count());
+    let calls = text::counted(figures.latency.count(), "call");
     let source = match figures.source {
         Source::Events => "",
         Source::Histogram => ", from the histograms: no finer than a second, each bucket at its mean",
     };
-    let heading = format!("{}: {calls} calls{lost}{source}", digest.title(job.probe));
+    let heading = format!("{}: {calls}{lost}{source}", digest.title(job.probe));
     canvas.text(place.left, place.top + 20.0, Anchor::Left, HEADING, &HEADING.fit(&heading, place.width()));
 
     let labels = latency.ticks.iter().map(|tick| SMALL.width(&tick.label)).fold(0.0, f64::max);
