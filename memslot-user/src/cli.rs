@@ -1,7 +1,8 @@
 //! The command line.
 
 use crate::cmd::{
-    bench_engines, bench_reader, chart, compare, doctor, engines, ple, record, replay, report, summary, workload,
+    bench_engines, bench_reader, chart, compare, doctor, engines, ple, record, replay, report, summary, top,
+    workload,
 };
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -23,6 +24,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Record faults, PLE exits and translations of this host into a directory
     Record(record::Args),
+    /// Show what happens now by VM, vCPU or queue: rates, latencies, search lengths, losses
+    Top(top::Args),
     /// Run a recording's addresses through other data structures
     Replay(replay::Args),
     /// Hold PLE windows against the rules of KVM, and try other policies
@@ -53,6 +56,7 @@ impl Cli {
         match self.command {
             Command::Doctor(args) => args.run(),
             Command::Record(args) => args.run(),
+            Command::Top(args) => args.run(),
             Command::Replay(args) => args.run(),
             Command::Ple(args) => args.run(),
             Command::Chart(args) => args.run(),

@@ -2,7 +2,7 @@
 //! translations cost, and replays the captured addresses through other data structures.
 //!
 //! The way of the data: [`probe`] (kernel to events) → [`recording`] → [`replay`] through
-//! [`engine`] → [`chart`], [`report`] and [`html`]. [`workload`] causes known numbers of events;
+//! [`engine`] → [`chart`], [`report`] and [`html`]. [`top`] shows what happens now. [`workload`] causes known numbers of events;
 //! [`layouts`] makes layouts without a guest; [`model`] holds the terms that all of them share.
 
 pub mod bench;
@@ -21,4 +21,5 @@ pub mod recording;
 pub mod replay;
 pub mod report;
 pub mod stats;
+pub mod top;
 pub mod workload;

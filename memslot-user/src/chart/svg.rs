@@ -3,6 +3,7 @@
 
 use super::canvas::{Picture, Rect, Shape};
 use super::palette::{AXIS, BLACK, GRID, INK, SOFT, VIOLET, WHITE};
+use super::text::plain;
 use plotters::style::RGBColor;
 use std::fmt::Write;
 
@@ -121,7 +122,7 @@ fn look(what: &str, colour: RGBColor) -> String {
 /// Text as XML takes it, which knows no control characters.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in plain(text).chars() {
         match c {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
@@ -129,7 +130,6 @@ fn escaped(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
             '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            c if c.is_control() => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
     }

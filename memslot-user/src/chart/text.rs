@@ -132,6 +132,17 @@ pub fn share(share: f64) -> String {
     format!("{} %", figure(if percent < 10.0 { (percent * 10.0).round() / 10.0 } else { percent.round() }))
 }
 
+/// Text without control characters, and without those that change the direction of writing: names of VMs and
+/// hosts may hold what a terminal or a page would obey.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    let is_harmful = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
+}
+
 /// A number of bytes in the unit that leaves one to four digits before the point: `640 KiB`, `2.1 GiB`.
 #[must_use]
 pub fn bytes(bytes: u64) -> String {

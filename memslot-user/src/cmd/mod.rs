@@ -14,4 +14,5 @@ pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod summary;
+pub(crate) mod top;
 pub(crate) mod workload;

@@ -63,8 +63,7 @@ fn comparison_in(path: &Path) -> Option<PathBuf> {
 
 fn of_comparison(path: &Path) -> anyhow::Result<String> {
     let json = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let compared =
-        Compared::parse(&json).map_err(|why| anyhow::anyhow!("{} {why}", path.display()))?;
+    let compared = Compared::parse(&json).map_err(|why| anyhow::anyhow!("{} {why}", path.display()))?;
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut charts = Vec::new();
     for entry in fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))? {

@@ -196,8 +196,19 @@ fn figure(value: f64, unit: &str) -> String {
 }
 
 fn changes(compared: &Compared) -> Markup {
-    let headings =
-        ["probe", "size", "kind", "figure", "before", "after", "change", "95 % interval", "p adjusted", "effect", "runs"];
+    let headings = [
+        "probe",
+        "size",
+        "kind",
+        "figure",
+        "before",
+        "after",
+        "change",
+        "95 % interval",
+        "p adjusted",
+        "effect",
+        "runs",
+    ];
     let headings = headings.into_iter().chain(["verdict", "why"]).map(str::to_owned).collect();
     let none = || "–".to_owned();
     let percent = |value: f64| text::signed_percent(value * 100.0);
@@ -216,7 +227,8 @@ fn changes(compared: &Compared) -> Markup {
             row.after.map_or_else(none, |one| figure(one.value, &row.unit)),
             row.change.map_or_else(none, |one| percent(one.value)),
             if row.intervals == "exact" { "exact".into() } else { interval },
-            row.p_adjusted.map_or_else(none, |p| if p < 0.0001 { "<0.0001".into() } else { format!("{p:.4}") }),
+            row.p_adjusted
+                .map_or_else(none, |p| if p < 0.0001 { "<0.0001".into() } else { format!("{p:.4}") }),
             row.effect.map_or_else(none, |effect| format!("{effect:.2}")),
             format!("{} + {}", row.runs[0], row.runs[1]),
             words(&row.verdict),

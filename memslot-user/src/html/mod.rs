@@ -11,14 +11,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use crate::chart::text::plain;
 pub use compare::{Compared, of_comparison};
 pub use recordings::of_recordings;
-
-/// Text without control characters, and without those that change the direction of writing.
-#[must_use]
-pub fn plain(text: &str) -> String {
-    let is_harmful = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
-}

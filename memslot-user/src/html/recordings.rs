@@ -219,12 +219,14 @@ fn provenance(digest: &Digest) -> Markup {
         rows.extend(one.note.iter().map(|note| (format!("note on {}", probe.name()), note.clone())));
     }
     rows.extend(meta.parameters.iter().map(|(name, value)| (name.clone(), value.clone())));
-    rows.extend(meta.vms.iter().map(|vm| {
-        (format!("VM {}", vm.vm.0), format!("{}, process {}", vm.name, vm.pid))
-    }));
-    rows.extend(meta.devices.iter().map(|device| {
-        (format!("vhost device {}", device.device.0), format!("worker {}", device.worker))
-    }));
+    rows.extend(
+        meta.vms.iter().map(|vm| (format!("VM {}", vm.vm.0), format!("{}, process {}", vm.name, vm.pid))),
+    );
+    rows.extend(
+        meta.devices
+            .iter()
+            .map(|device| (format!("vhost device {}", device.device.0), format!("worker {}", device.worker))),
+    );
     let rows = rows.into_iter().map(|(name, value)| vec![name, value]).collect();
     let table = Table { headings: vec!["what".into(), "value".into()], rows };
     html! {

@@ -52,9 +52,17 @@ fn a_report_goes_from_the_verdict_to_the_provenance() {
         lifelike::ple("PLE", 2, false, 7),
     ];
     let html = of_recordings(&digests).unwrap();
-    let places: Vec<usize> = ["verdict good", "<strong>Whole", "<div class=\"cards\"", "<svg", "<table", "id=\"notes\"", "Provenance of PLE"]
-        .map(|part| html.find(part).unwrap_or_else(|| panic!("no {part}")))
-        .into();
+    let places: Vec<usize> = [
+        "verdict good",
+        "<strong>Whole",
+        "<div class=\"cards\"",
+        "<svg",
+        "<table",
+        "id=\"notes\"",
+        "Provenance of PLE",
+    ]
+    .map(|part| html.find(part).unwrap_or_else(|| panic!("no {part}")))
+    .into();
     assert!(places.is_sorted(), "{places:?}");
     assert!(html.contains("Page faults: slots-53") && html.contains("Pause-loop exits: PLE"));
     assert!(!html.contains("id=\"translate\""), "nothing of what was not recorded");
@@ -90,8 +98,11 @@ fn a_comparison_is_read_as_it_was_written() {
     assert!(html.contains("The control did not pass"));
     assert!(html.contains("data:image/png;base64,AQID"));
     assert!(html.contains("+11.5 %") && html.contains("+7.2 % to +15.6 %"), "change and interval");
-    let hostile = json.replace("\"host\": \"host\"", &format!("\"host\": {}", serde_json::to_string(HOSTILE).unwrap()));
+    let hostile =
+        json.replace("\"host\": \"host\"", &format!("\"host\": {}", serde_json::to_string(HOSTILE).unwrap()));
     assert_harmless(&of_comparison(&Compared::parse(&hostile).unwrap(), &[]));
-    assert!(Compared::parse(&json.replace("\"schema\": 1", "\"schema\": 9")).unwrap_err().contains("schema 9"));
+    assert!(
+        Compared::parse(&json.replace("\"schema\": 1", "\"schema\": 9")).unwrap_err().contains("schema 9")
+    );
     assert!(Compared::parse("{}").unwrap_err().contains("memslot compare --out DIR"));
 }

@@ -21,9 +21,11 @@ pub(crate) fn draw(job: &Job<'_>) -> Picture {
     let maps = || having.iter().map(|digest| &digest.probe(job.probe).over_time);
     let lossy = maps().any(|map| !map.lost().is_empty());
     let mut subtitle =
-        "Each cell is a span of time and of latency; the darker, the more calls began then and took so long.".to_owned();
+        "Each cell is a span of time and of latency; the darker, the more calls began then and took so long."
+            .to_owned();
     if lossy {
-        subtitle += " The ribbon above says when calls were lost: what is missing there is missing from the map.";
+        subtitle +=
+            " The ribbon above says when calls were lost: what is missing there is missing from the map.";
     }
     let mut page = job.page(format!("When {} take how long", job.subject()), &subtitle);
     if having.is_empty() {
