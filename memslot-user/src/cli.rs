@@ -1,8 +1,7 @@
 //! The command line.
 
 use crate::cmd::{
-    bench_engines, bench_reader, chart, compare, doctor, engines, experiment, export, generate, paint, ple,
-    record, replay, serve, summary, workload,
+    bench_engines, bench_reader, chart, compare, doctor, engines, experiment, export, generate, paint, ple, record, replay, report, serve, summary, top, workload,
 };
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
@@ -43,16 +42,20 @@ enum Command {
     Doctor(doctor::Args),
     /// Record faults, PLE exits and translations of this host into a directory
     Record(record::Args),
+    /// Show what happens now by VM, vCPU or queue: rates, latencies, search lengths, losses
+    Top(top::Args),
     /// Run a recording's addresses through other data structures
     Replay(replay::Args),
     /// Hold PLE windows against the rules of KVM, and try other policies
     Ple(ple::Args),
-    /// Draw the charts of a recording as PNG
+    /// Draw the charts of a recording as PNG or SVG
     #[command(visible_alias = "plot")]
     Chart(chart::Args),
     /// Compare kernels before and after a patch: what changed, by how much, and how sure that is
     #[command(visible_alias = "diff")]
     Compare(compare::Args),
+    /// Write one HTML file about recordings or a comparison: verdict, charts, tables, provenance
+    Report(report::Args),
     /// Print a recording's figures as tables or JSON
     #[command(visible_alias = "show")]
     Summary(summary::Args),
@@ -95,10 +98,12 @@ impl Cli {
         match self.command {
             Command::Doctor(args) => args.run(),
             Command::Record(args) => args.run(),
+            Command::Top(args) => args.run(),
             Command::Replay(args) => args.run(),
             Command::Ple(args) => args.run(),
             Command::Chart(args) => args.run(),
             Command::Compare(args) => args.run(),
+            Command::Report(args) => args.run(),
             Command::Summary(args) => args.run(),
             Command::Export(args) => args.run(),
             Command::Serve(args) => args.run(),

@@ -2,7 +2,7 @@
 //! translations cost, and replays the captured addresses through other data structures.
 //!
 //! The way of the data: [`probe`] (kernel to events) → [`recording`] → [`replay`] through
-//! [`engine`] → [`chart`] and [`report`]. [`workload`] causes known numbers of events;
+//! [`engine`] → [`chart`], [`report`] and [`html`]. [`top`] shows what happens now. [`workload`] causes known numbers of events;
 //! [`layouts`] makes layouts without a guest; [`model`] holds the terms that all of them share.
 
 pub mod bench;
@@ -13,6 +13,7 @@ pub mod engine;
 pub mod experiment;
 pub mod export;
 pub mod given;
+pub mod html;
 pub mod layouts;
 pub mod model;
 pub mod ple;
@@ -23,4 +24,5 @@ pub mod replay;
 pub mod report;
 pub mod serve;
 pub mod stats;
+pub mod top;
 pub mod workload;

@@ -1,15 +1,15 @@
 //! Charts of experiments: what was predicted against what was observed.
 
 use super::page::{Key, Page, Remark};
-use super::palette::{self, GREY, KERNEL, Look, Shape};
+use super::palette::{self, GREY, KERNEL, Look, Marker};
 use super::panels::{Item, Panel, Panels};
 use super::scale::Axis;
-use super::{Error, Image, Size, footer, text};
+use super::{Picture, Size, footer, text};
 use crate::experiment::outcome::{Experiment, KindOutcome, Outcome, Pair};
 use crate::experiment::predict::Kind;
 
 /// Where predicted and observed are the same.
-const SAME: Look = Look { colour: GREY, shape: Shape::Circle, dash: Some((6.0, 4.0)) };
+const SAME: Look = Look { colour: GREY, shape: Marker::Circle, dash: Some((6.0, 4.0)) };
 
 /// A figure that is drawn: its heading, its axis' name, and where it is found.
 type Figure = (&'static str, &'static str, fn(&KindOutcome) -> &Pair);
@@ -21,11 +21,9 @@ const FIGURES: [Figure; 3] = [
 ];
 
 /// Draws, for hits and for misses, predicted against observed and what grows with the number of slots or regions; with
-/// the names of their files.
-///
-/// # Errors
-/// Only where plotters itself fails.
-pub fn draw_all(experiment: &Experiment) -> Result<Vec<(String, Image)>, Error> {
+/// the names of their files, which lack the ending.
+#[must_use]
+pub fn draw_all(experiment: &Experiment) -> Vec<(String, Picture)> {
     let mut images = Vec::new();
     for (kind, name) in [(Kind::Hit, "hits"), (Kind::Miss, "misses")] {
         let series = series(experiment, kind);
@@ -40,8 +38,8 @@ pub fn draw_all(experiment: &Experiment) -> Result<Vec<(String, Image)>, Error> 
         let subtitle = "A marker for each engine and layout; bars are 95 % intervals of the prediction.";
         let Size { width, height } = Size::default();
         images.push((
-            format!("experiment-{name}-predicted.png"),
-            against.draw(&page(&title, subtitle), width, height)?,
+            format!("experiment-{name}-predicted"),
+            against.draw(&page(&title, subtitle), width, height),
         ));
         let growth: Vec<Panel> = FIGURES.iter().filter_map(|figure| growth(&series, figure, first)).collect();
         if growth.len() == FIGURES.len() {
@@ -49,12 +47,12 @@ pub fn draw_all(experiment: &Experiment) -> Result<Vec<(String, Image)>, Error> 
             let subtitle = "Lines are what was observed; bars are 95 % intervals of what was predicted.";
             let growth = Panels { panels: growth, columns: 3, least_height: 460.0 };
             images.push((
-                format!("experiment-{name}-size.png"),
-                growth.draw(&page(&title, subtitle), width, height)?,
+                format!("experiment-{name}-size"),
+                growth.draw(&page(&title, subtitle), width, height),
             ));
         }
     }
-    Ok(images)
+    images
 }
 
 /// An engine's figures, by number of slots.
@@ -298,13 +296,13 @@ mod tests {
     #[test]
     fn a_chart_of_growth_takes_two_sizes_and_one_of_misses_takes_misses() {
         let names = |results| {
-            let images = draw_all(&experiment(results)).unwrap();
+            let images = draw_all(&experiment(results));
             images.into_iter().map(|image| image.0).collect::<Vec<_>>()
         };
-        assert_eq!(names(vec![outcome("stock", 3), outcome("linear", 3)]), ["experiment-hits-predicted.png"]);
+        assert_eq!(names(vec![outcome("stock", 3), outcome("linear", 3)]), ["experiment-hits-predicted"]);
         assert_eq!(
             names(vec![outcome("linear", 3), outcome("linear", 53)]),
-            ["experiment-hits-predicted.png", "experiment-hits-size.png"]
+            ["experiment-hits-predicted", "experiment-hits-size"]
         );
         assert!(names(Vec::new()).is_empty());
     }

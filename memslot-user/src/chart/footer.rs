@@ -21,7 +21,7 @@ pub(crate) fn remarks(digests: &[&Digest], probe: Probe) -> Vec<Remark> {
         0 | 1 => String::new(),
         several => format!(" in {several} recordings"),
     };
-    let account = format!("{} events{recordings}, {} lost", text::count(events), text::count(lost));
+    let account = format!("{}{recordings}, {} lost", text::counted(events, "event"), text::count(lost));
     origins.push(account);
     let mut remarks = vec![Remark { text: origins.join(" · "), warning: false }];
     let hosts: BTreeSet<&str> =
@@ -47,7 +47,8 @@ fn origin(digest: &Digest, probe: Probe) -> String {
 }
 
 /// What a hypervisor under the recording host does to the times.
-pub(crate) fn virtualised(hypervisor: &str) -> String {
+#[must_use]
+pub fn virtualised(hypervisor: &str) -> String {
     let name = hypervisor.to_lowercase();
     if name.contains("icount") {
         "Emulated time: instruction counts (1 ns = 1 instruction), not hardware time".into()

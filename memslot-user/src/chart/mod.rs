@@ -1,4 +1,4 @@
-//! Charts as PNG: series first, pixels last. [`series`] turns a [`Digest`] into numbers, which its
+//! Charts as PNG and SVG: series first, then shapes, pixels last. [`series`] turns a [`Digest`] into numbers, which its
 //! tests compute by hand; [`draw`] only places them. Nothing of the system is needed: the font is
 //! embedded, and no display is asked for.
 
@@ -13,12 +13,16 @@ mod footer;
 mod page;
 mod palette;
 mod panels;
+mod raster;
 mod rows;
 mod scale;
 mod series;
+mod svg;
 pub mod text;
 
-pub use canvas::Image;
+pub use canvas::Picture;
+pub use footer::virtualised;
+pub use raster::Image;
 
 use crate::digest::Digest;
 use crate::model::Probe;
@@ -48,6 +52,12 @@ pub enum Error {
 pub enum Chart {
     /// Latency distribution by kind of call.
     Latency,
+    /// Latency over time, with what was lost.
+    OverTime,
+    /// Share of the calls that took no longer.
+    Ecdf,
+    /// Latency by percentile, out to the last call.
+    Percentiles,
     /// Search length observed against each engine's.
     SearchLength,
     /// Predicted against observed latency.
@@ -58,6 +68,8 @@ pub enum Chart {
     LengthLatency,
     /// Search length, look-up time and latency from recording to recording.
     Scaling,
+    /// Slots along the guest's addresses, by accesses.
+    Layout,
     /// PLE window over time, by vCPU.
     PleWindow,
     /// What the yields of PLE exits came to.
@@ -68,22 +80,72 @@ pub enum Chart {
     PlePolicies,
 }
 
+impl clap::ValueEnum for Chart {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(clap::builder::PossibleValue::new(self.name()))
+    }
+}
+
 impl Chart {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::Latency,
+        Self::OverTime,
+        Self::Ecdf,
+        Self::Percentiles,
+        Self::SearchLength,
+        Self::Prediction,
+        Self::Residuals,
+        Self::LengthLatency,
+        Self::Scaling,
+        Self::Layout,
+        Self::PleWindow,
+        Self::PleYield,
+        Self::PleReplay,
+        Self::PlePolicies,
+    ];
+
     /// The charts of a probe.
     #[must_use]
     pub fn of(probe: Probe) -> &'static [Self] {
         match probe {
-            Probe::PageFault | Probe::Translate => &[
+            Probe::PageFault => &[
                 Self::Latency,
+                Self::OverTime,
+                Self::Ecdf,
+                Self::Percentiles,
+                Self::SearchLength,
+                Self::Prediction,
+                Self::Residuals,
+                Self::LengthLatency,
+                Self::Scaling,
+                Self::Layout,
+            ],
+            Probe::Translate => &[
+                Self::Latency,
+                Self::OverTime,
+                Self::Ecdf,
+                Self::Percentiles,
                 Self::SearchLength,
                 Self::Prediction,
                 Self::Residuals,
                 Self::LengthLatency,
                 Self::Scaling,
             ],
-            Probe::Ple => {
-                &[Self::Latency, Self::PleWindow, Self::PleYield, Self::PleReplay, Self::PlePolicies]
-            }
+            Probe::Ple => &[
+                Self::Latency,
+                Self::OverTime,
+                Self::Ecdf,
+                Self::Percentiles,
+                Self::PleWindow,
+                Self::PleYield,
+                Self::PleReplay,
+                Self::PlePolicies,
+            ],
         }
     }
 
@@ -92,11 +154,15 @@ impl Chart {
     pub fn name(self) -> &'static str {
         match self {
             Self::Latency => "latency",
+            Self::OverTime => "over-time",
+            Self::Ecdf => "ecdf",
+            Self::Percentiles => "percentiles",
             Self::SearchLength => "search-length",
             Self::Prediction => "prediction",
             Self::Residuals => "residuals",
             Self::LengthLatency => "latency-by-search-length",
             Self::Scaling => "scaling",
+            Self::Layout => "layout",
             Self::PleWindow => "window",
             Self::PleYield => "yields",
             Self::PleReplay => "replay",
@@ -104,10 +170,10 @@ impl Chart {
         }
     }
 
-    /// The file's name: probe, chart.
+    /// The file's name without its ending: probe, chart.
     #[must_use]
-    pub fn file_name(self, probe: Probe) -> String {
-        format!("{}-{}.png", probe.name().replace('_', "-"), self.name())
+    pub fn file_stem(self, probe: Probe) -> String {
+        format!("{}-{}", probe.name().replace('_', "-"), self.name())
     }
 }
 
@@ -137,10 +203,8 @@ impl Default for Size {
 pub const MOST_RECORDINGS: usize = 24;
 
 /// Draws one chart of one probe over some recordings. Without anything to show it says so.
-///
-/// # Errors
-/// Only where plotters itself fails; no data makes it.
-pub fn draw(chart: Chart, probe: Probe, digests: &[&Digest], size: Size) -> Result<Image, Error> {
+#[must_use]
+pub fn draw(chart: Chart, probe: Probe, digests: &[&Digest], size: Size) -> Picture {
     let size = Size {
         width: size.width.clamp(*Size::WIDTHS.start(), *Size::WIDTHS.end()),
         height: size.height.clamp(*Size::HEIGHTS.start(), *Size::HEIGHTS.end()),
@@ -155,11 +219,15 @@ pub fn draw(chart: Chart, probe: Probe, digests: &[&Digest], size: Size) -> Resu
     let job = draw::Job { probe, digests: shown, more, size };
     match chart {
         Chart::Latency => draw::latency::draw(&job),
+        Chart::OverTime => draw::over_time::draw(&job),
+        Chart::Ecdf => draw::distribution::ecdf(&job),
+        Chart::Percentiles => draw::distribution::percentiles(&job),
         Chart::SearchLength => draw::search_length::draw(&job),
         Chart::Prediction => draw::prediction::draw(&job),
         Chart::Residuals => draw::residuals::draw(&job),
         Chart::LengthLatency => draw::length_latency::draw(&job),
         Chart::Scaling => draw::scaling::draw(&job),
+        Chart::Layout => draw::layout::draw(&job),
         Chart::PleWindow => draw::ple::window(&job),
         Chart::PleYield => draw::ple::yields(&job),
         Chart::PleReplay => draw::ple_policies::replayed(&job),
@@ -195,6 +263,10 @@ pub fn worthwhile(chart: Chart, probe: Probe, digests: &[&Digest]) -> bool {
             digest.ple_analysis.as_ref().is_some_and(|analysis| !analysis.policies.is_empty())
         }),
         Chart::PlePolicies => having(1, |digest, _| !digest.ple_simulated.is_empty()),
+        Chart::OverTime => having(1, |digest, probe| !digest.probe(probe).over_time.is_empty()),
+        Chart::Layout => {
+            having(1, |digest, _| digest.layouts.values().any(|slots| !slots.largest().is_empty()))
+        }
         _ => having(1, |digest, probe| digest.probe(probe).latency.count() > 0),
     }
 }
@@ -207,29 +279,48 @@ pub fn make_directory(path: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(path).map_err(|error| Error::Write { path: path.to_owned(), kind: error.kind() })
 }
 
-impl Image {
-    /// The picture as a PNG file's bytes.
+/// What a picture is written as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Format {
+    /// Pixels.
+    #[default]
+    Png,
+    /// Shapes and text, sharp at any size.
+    Svg,
+}
+
+impl Format {
+    /// The ending of file names.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Png => "png",
+            Self::Svg => "svg",
+        }
+    }
+}
+
+impl Picture {
+    /// The picture as a file's bytes.
     ///
     /// # Errors
-    /// Where the encoder refuses, which it does for a picture of no pixels.
-    pub fn png(&self) -> Result<Vec<u8>, Error> {
-        let mut bytes = Vec::new();
-        let mut encoder = png::Encoder::new(&mut bytes, self.width, self.height);
-        encoder.set_color(png::ColorType::Rgb);
-        encoder.set_depth(png::BitDepth::Eight);
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(&self.rgb)?;
-        writer.finish()?;
-        Ok(bytes)
+    /// As [`Picture::raster`] and [`Image::png`].
+    pub fn encode(&self, format: Format) -> Result<Vec<u8>, Error> {
+        match format {
+            Format::Png => self.raster()?.png(),
+            Format::Svg => Ok(self.svg().into_bytes()),
+        }
     }
 
-    /// Writes the PNG so that a reader sees the old file or the whole new one.
+    /// Writes the picture so that a reader sees the old file or the whole new one.
     ///
     /// # Errors
-    /// Where the encoder refuses or the file cannot be written.
-    pub fn save(&self, path: &Path) -> Result<(), Error> {
-        let bytes = self.png()?;
-        let beside = path.with_extension("png.part");
+    /// As [`Picture::encode`], or where the file cannot be written.
+    pub fn save(&self, path: &Path, format: Format) -> Result<(), Error> {
+        let bytes = self.encode(format)?;
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".part");
+        let beside = PathBuf::from(beside);
         std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
             // What is half written helps nobody; that it may be gone already is no second failure.
             let _ = std::fs::remove_file(&beside);

@@ -26,6 +26,8 @@ pub(crate) struct Remark {
 pub(crate) enum Key {
     /// A thin bar, for an interval.
     Bar(RGBColor),
+    /// A full strip.
+    Solid(RGBColor),
     /// A line with a marker.
     Series(Look),
     /// A line alone.
@@ -80,7 +82,7 @@ impl Page {
         let bottom = lines(footer.len(), SMALL) + 12.0 + MARGIN / 2.0;
         let least = top + plot.ceil() + bottom;
         let height = f64::from(height).max(least);
-        let mut canvas = Canvas::new(width, whole(height));
+        let mut canvas = Canvas::new(width, whole(height), self.title.clone());
 
         let mut y = MARGIN;
         for (text, kind) in
@@ -133,6 +135,9 @@ fn draw_key(canvas: &mut Canvas, key: &Key, x: f64, y: f64) {
     match key {
         Key::Bar(colour) => {
             canvas.fill(Rect { left: x, right: x + KEY, top: y - 5.0, bottom: y + 5.0 }, *colour, 0.35);
+        }
+        Key::Solid(colour) => {
+            canvas.fill(Rect { left: x, right: x + KEY, top: y - 5.0, bottom: y + 5.0 }, *colour, 1.0);
         }
         Key::Series(look) => {
             canvas.path(&[(x, y), (x + KEY, y)], 3.0, look.colour, look.dash);

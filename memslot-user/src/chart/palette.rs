@@ -18,6 +18,8 @@ pub(crate) const VIOLET: RGBColor = RGBColor(0x4b, 0x1d, 0x6b);
 
 /// Paper.
 pub(crate) const WHITE: RGBColor = RGBColor(0xff, 0xff, 0xff);
+/// Paper that stays as light where a page is dark; not quite white, so that a reader can tell.
+pub(crate) const SHEET: RGBColor = RGBColor(0xfd, 0xfd, 0xfd);
 /// Text.
 pub(crate) const INK: RGBColor = RGBColor(0x1a, 0x1a, 0x1a);
 /// Text of second rank.
@@ -31,7 +33,7 @@ pub(crate) const GREY: RGBColor = RGBColor(0x8c, 0x8c, 0x8c);
 
 /// Shape of a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum Marker {
     Circle,
     Square,
     Diamond,
@@ -47,26 +49,26 @@ pub(crate) type Dash = Option<(f64, f64)>;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Look {
     pub(crate) colour: RGBColor,
-    pub(crate) shape: Shape,
+    pub(crate) shape: Marker,
     pub(crate) dash: Dash,
 }
 
 /// The kernel's own search, as observed.
-pub(crate) const KERNEL: Look = Look { colour: BLACK, shape: Shape::Circle, dash: None };
+pub(crate) const KERNEL: Look = Look { colour: BLACK, shape: Marker::Circle, dash: None };
 
 /// The look of an engine, by its name.
 pub(crate) fn engine(name: &str) -> Look {
     let (colour, shape, dash) = match name {
-        "linear" => (VERMILLION, Shape::Square, None),
-        "linear_by_size" => (ORANGE, Shape::Diamond, Some((10.0, 4.0))),
-        "sorted_array" => (SKY, Shape::Up, Some((3.0, 3.0))),
-        "wbtree" => (GREEN, Shape::Down, Some((14.0, 4.0))),
-        "rbtree" => (BLUE, Shape::Cross, Some((6.0, 3.0))),
-        "interval_tree" => (PURPLE, Shape::Circle, Some((2.0, 4.0))),
-        "eytzinger" => (VIOLET, Shape::Diamond, None),
-        "sorted_array_kernel" => (SOFT, Shape::Up, Some((8.0, 3.0))),
-        "btreemap" => (GREY, Shape::Square, Some((2.0, 2.0))),
-        _ => (GREY, Shape::Circle, Some((4.0, 4.0))),
+        "linear" => (VERMILLION, Marker::Square, None),
+        "linear_by_size" => (ORANGE, Marker::Diamond, Some((10.0, 4.0))),
+        "sorted_array" => (SKY, Marker::Up, Some((3.0, 3.0))),
+        "wbtree" => (GREEN, Marker::Down, Some((14.0, 4.0))),
+        "rbtree" => (BLUE, Marker::Cross, Some((6.0, 3.0))),
+        "interval_tree" => (PURPLE, Marker::Circle, Some((2.0, 4.0))),
+        "eytzinger" => (VIOLET, Marker::Diamond, None),
+        "sorted_array_kernel" => (SOFT, Marker::Up, Some((8.0, 3.0))),
+        "btreemap" => (GREY, Marker::Square, Some((2.0, 2.0))),
+        _ => (GREY, Marker::Circle, Some((4.0, 4.0))),
     };
     Look { colour, shape, dash }
 }
@@ -84,15 +86,37 @@ pub(crate) fn group(group: Group) -> RGBColor {
     }
 }
 
-/// Looks of vCPUs, which have no order of their own, by place.
+/// Colours of a heat map from few to many: ever darker, so that no kind of colour blindness and no
+/// printer confuses them.
+pub(crate) fn ramp(share: f64) -> RGBColor {
+    const STOPS: [(f64, RGBColor); 5] = [
+        (0.0, RGBColor(0xd3, 0xe9, 0xf7)),
+        (0.35, SKY),
+        (0.65, BLUE),
+        (0.9, VIOLET),
+        (1.0, RGBColor(0x1c, 0x06, 0x2b)),
+    ];
+    let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+    let above = STOPS.iter().position(|stop| stop.0 >= share).unwrap_or(0).max(1);
+    let ((from, low), (to, high)) = (STOPS[above - 1], STOPS[above]);
+    let part = (share - from) / (to - from);
+    let mix = |low: u8, high: u8| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two bytes")]
+        let byte = (f64::from(low) + (f64::from(high) - f64::from(low)) * part).round() as u8;
+        byte
+    };
+    RGBColor(mix(low.0, high.0), mix(low.1, high.1), mix(low.2, high.2))
+}
+
+/// Looks of recordings and vCPUs, which have no order of their own, by place.
 pub(crate) fn numbered(place: usize) -> Look {
     const LOOKS: [Look; 6] = [
-        Look { colour: BLUE, shape: Shape::Circle, dash: None },
-        Look { colour: ORANGE, shape: Shape::Square, dash: Some((10.0, 4.0)) },
-        Look { colour: GREEN, shape: Shape::Diamond, dash: Some((3.0, 3.0)) },
-        Look { colour: PURPLE, shape: Shape::Up, dash: Some((14.0, 4.0)) },
-        Look { colour: SKY, shape: Shape::Down, dash: Some((6.0, 3.0)) },
-        Look { colour: VERMILLION, shape: Shape::Cross, dash: Some((2.0, 4.0)) },
+        Look { colour: BLUE, shape: Marker::Circle, dash: None },
+        Look { colour: ORANGE, shape: Marker::Square, dash: Some((10.0, 4.0)) },
+        Look { colour: GREEN, shape: Marker::Diamond, dash: Some((3.0, 3.0)) },
+        Look { colour: PURPLE, shape: Marker::Up, dash: Some((14.0, 4.0)) },
+        Look { colour: SKY, shape: Marker::Down, dash: Some((6.0, 3.0)) },
+        Look { colour: VERMILLION, shape: Marker::Cross, dash: Some((2.0, 4.0)) },
     ];
     LOOKS[place % LOOKS.len()]
 }
@@ -100,6 +124,15 @@ pub(crate) fn numbered(place: usize) -> Look {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_heat_map_only_ever_darkens() {
+        let luminance =
+            |c: RGBColor| 0.2126 * f64::from(c.0) + 0.7152 * f64::from(c.1) + 0.0722 * f64::from(c.2);
+        let steps: Vec<f64> = (0..=20_u8).map(|step| luminance(ramp(f64::from(step) / 20.0))).collect();
+        assert!(steps.windows(2).all(|pair| pair[0] > pair[1] + 2.0), "{steps:?}");
+        assert_eq!((ramp(f64::NAN), ramp(7.0)), (ramp(0.0), ramp(1.0)));
+    }
 
     #[test]
     fn engines_differ_in_colour_and_in_shape_or_dash() {

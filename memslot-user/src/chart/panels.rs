@@ -1,10 +1,10 @@
 //! Charts of panels side by side, each with two axes.
 
+use super::Picture;
 use super::canvas::{Anchor, Canvas, Rect};
 use super::page::{BODY, HEADING, Page, SMALL};
 use super::palette::{AXIS, GRID, INK, Look};
 use super::scale::Axis;
-use super::{Error, Image};
 use plotters::style::RGBColor;
 
 /// Something drawn in a panel, in the axes' values.
@@ -53,7 +53,7 @@ const GAP: f64 = 36.0;
 
 impl Panels {
     /// Draws the chart on a page of a width and at least a height.
-    pub(crate) fn draw(&self, page: &Page, width: u32, height: u32) -> Result<Image, Error> {
+    pub(crate) fn draw(&self, page: &Page, width: u32, height: u32) -> Picture {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let rows = self.panels.len().div_ceil(columns).max(1);
         #[expect(clippy::cast_precision_loss, reason = "a number of panels")]

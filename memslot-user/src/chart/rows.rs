@@ -1,12 +1,12 @@
 //! Charts of rows over one shared axis: names at the left, figures at the right. Figures stand in
 //! columns, so that no label can collide with another however close the values are.
 
+use super::Picture;
 use super::canvas::{Anchor, Canvas, Rect};
 use super::font::Type;
 use super::page::{BODY, HEADING, Page, SMALL};
 use super::palette::{AXIS, BLACK, Dash, GRID, INK, Look, SOFT, WHITE};
 use super::scale::Axis;
-use super::{Error, Image};
 use plotters::style::RGBColor;
 
 /// Something drawn in a row.
@@ -77,7 +77,7 @@ const FOOT: f64 = 62.0;
 
 impl Rows {
     /// Draws the chart on a page of a width and at least a height.
-    pub(crate) fn draw(&self, page: &Page, width: u32, height: u32) -> Result<Image, Error> {
+    pub(crate) fn draw(&self, page: &Page, width: u32, height: u32) -> Picture {
         let room = f64::from(width) - 2.0 * super::page::MARGIN;
         let rows: usize = self.sections.iter().map(|section| section.rows.len()).sum();
         #[expect(clippy::cast_precision_loss, reason = "a number of rows")]

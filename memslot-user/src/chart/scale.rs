@@ -132,6 +132,26 @@ impl Axis {
         Self::new(Kind::Log, (min / 1.6).max(0.5), max * 1.6, ticks)
     }
 
+    /// HdrHistogram's axis of percentiles: a place is one call in so many that took longer, 10 for the 90th
+    /// percentile, up to the last of `calls`.
+    pub(crate) fn percentiles(calls: u64) -> Self {
+        let tick = |value: f64, label: String, rank| Tick { value, label, rank };
+        let mut ticks = vec![
+            tick(1.0, "0 %".into(), 1),
+            tick(2.0, "50 %".into(), 0),
+            tick(4.0, "75 %".into(), 2),
+            tick(10.0, "90 %".into(), 0),
+            tick(20.0, "95 %".into(), 2),
+            tick(100.0, "99 %".into(), 0),
+        ];
+        for nines in 1..18_u8 {
+            let label = format!("99.{} %", "9".repeat(nines.into()));
+            ticks.push(tick(10f64.powi(i32::from(nines) + 2), label, 0));
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a place on an axis")]
+        Self::new(Kind::Log, 1.0, (calls.max(2) as f64) * 1.15, ticks)
+    }
+
     /// The same axis with ticks at given values alone.
     pub(crate) fn at_values(mut self, values: &[u64]) -> Self {
         self.ticks = values.iter().map(|value| Self::whole(*value, 0)).collect();
@@ -284,6 +304,18 @@ mod tests {
         assert!(between.at(-4.0) > 0.0 && between.at(9.0) < 1.0);
         assert!(!Axis::between(0.0, 0.0, text::figure).ticks.is_empty());
         assert!(!Axis::between(f64::NAN, f64::INFINITY, text::figure).ticks.is_empty());
+    }
+
+    #[test]
+    fn percentiles_stand_by_how_rare_what_is_above_them_is() {
+        assert_eq!(
+            labels(&Axis::percentiles(20_000)),
+            ["0 %", "50 %", "75 %", "90 %", "95 %", "99 %", "99.9 %", "99.99 %"]
+        );
+        assert_eq!(labels(&Axis::percentiles(0)), ["0 %", "50 %"]);
+        let axis = Axis::percentiles(1000);
+        assert!((axis.at(100.0) - 2.0 * axis.at(10.0)).abs() < 1e-9 && axis.at(1000.0) < 1.0);
+        assert!(Axis::percentiles(u64::MAX).at(u64::MAX as f64) < 1.0);
     }
 
     #[test]

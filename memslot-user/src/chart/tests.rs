@@ -3,11 +3,12 @@
 use super::fixture::{self, lifelike};
 use super::*;
 use crate::digest::Group;
+use crate::model::{Class, Fault, Gpa, SearchLength, VmId};
 use crate::replay::{Fit, Interval, Prediction, Quantiles};
 use plotters::style::RGBColor;
 
 fn pixels(image: &Image) -> impl Iterator<Item = RGBColor> {
-    image.rgb.chunks_exact(3).map(|pixel| RGBColor(pixel[0], pixel[1], pixel[2]))
+    image.rgb.as_chunks::<3>().0.iter().map(|[r, g, b]| RGBColor(*r, *g, *b))
 }
 
 fn has(image: &Image, colour: RGBColor) -> bool {
@@ -26,7 +27,8 @@ fn draw_all(name: &str, digests: &[&Digest]) -> Vec<(Probe, Chart, Image)> {
     let mut images = Vec::new();
     for probe in Probe::ALL {
         for chart in Chart::of(probe) {
-            let image = draw(*chart, probe, digests, Size::default()).unwrap();
+            let picture = draw(*chart, probe, digests, Size::default());
+            let image = picture.raster().unwrap();
             assert_eq!(image.rgb.len(), 3 * image.width as usize * image.height as usize);
             assert_eq!(image.width, 1600);
             assert!(image.height >= 640);
@@ -37,7 +39,10 @@ fn draw_all(name: &str, digests: &[&Digest]) -> Vec<(Probe, Chart, Image)> {
             if let Some(dir) = std::env::var_os("MEMSLOT_CHARTS") {
                 let dir = Path::new(&dir).join(name);
                 std::fs::create_dir_all(&dir).unwrap();
-                image.save(&dir.join(chart.file_name(probe))).unwrap();
+                for format in [Format::Png, Format::Svg] {
+                    let file = format!("{}.{}", chart.file_stem(probe), format.name());
+                    picture.save(&dir.join(file), format).unwrap();
+                }
             }
             images.push((probe, *chart, image));
         }
@@ -89,7 +94,7 @@ fn every_series_has_its_colour() {
     }
     assert!(has(window, palette::GREY), "the windows by the rules");
     let replayed = lifelike::ple_replayed("PLE, 2 vCPUs on 1 CPU");
-    let image = draw(Chart::PleReplay, Probe::Ple, &[&replayed], Size::default()).unwrap();
+    let image = draw(Chart::PleReplay, Probe::Ple, &[&replayed], Size::default()).raster().unwrap();
     for policy in 0..4 {
         assert!(has(&image, palette::numbered(policy).colour), "policy {policy}");
     }
@@ -112,7 +117,7 @@ fn simulated_policies_are_drawn_and_what_is_not_there_is_no_chart() {
     for (_, _, image) in draw_all("policies", &[&digest, &lifelike::ple_replayed("PLE, 2 vCPUs on 1 CPU")]) {
         assert!(image.height < 4000);
     }
-    let image = draw(Chart::PlePolicies, Probe::Ple, &[&digest], Size::default()).unwrap();
+    let image = draw(Chart::PlePolicies, Probe::Ple, &[&digest], Size::default()).raster().unwrap();
     for policy in 0..5 {
         assert!(has(&image, palette::numbered(policy).colour), "policy {policy}");
     }
@@ -153,11 +158,12 @@ fn recordings_stand_in_order_of_size_where_they_differ_in_it() {
 fn the_file_decodes_to_the_picture() {
     let digest = lifelike::slots("slots-53", 53, 500, 2);
     let size = Size { width: 1234, height: 987 };
-    let image = draw(Chart::SearchLength, Probe::PageFault, &[&digest], size).unwrap();
+    let picture = draw(Chart::SearchLength, Probe::PageFault, &[&digest], size);
+    let image = picture.raster().unwrap();
     assert_eq!((image.width, image.height), (1234, 987));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.png");
-    image.save(&path).unwrap();
+    picture.save(&path, Format::Png).unwrap();
     let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&path).unwrap()));
     let mut reader = decoder.read_info().unwrap();
     let mut rgb = vec![0; reader.output_buffer_size().unwrap()];
@@ -169,8 +175,8 @@ fn the_file_decodes_to_the_picture() {
 
 #[test]
 fn a_directory_that_is_not_there_is_one_clear_sentence() {
-    let image = draw(Chart::Latency, Probe::Ple, &[], Size::default()).unwrap();
-    let error = image.save(Path::new("/nonexistent/a.png")).unwrap_err().to_string();
+    let image = draw(Chart::Latency, Probe::Ple, &[], Size::default());
+    let error = image.save(Path::new("/nonexistent/a.png"), Format::Png).unwrap_err().to_string();
     assert_eq!(
         error,
         "cannot write /nonexistent/a.png: entity not found; choose another directory with --out or make room"
@@ -181,7 +187,7 @@ fn a_directory_that_is_not_there_is_one_clear_sentence() {
 fn the_same_recordings_give_the_same_bytes() {
     let draw_once = || {
         let digest = lifelike::slots("slots-53", 53, 2000, 2);
-        draw(Chart::Latency, Probe::PageFault, &[&digest], Size::default()).unwrap().png().unwrap()
+        draw(Chart::Latency, Probe::PageFault, &[&digest], Size::default()).encode(Format::Png).unwrap()
     };
     assert_eq!(draw_once(), draw_once());
 }
@@ -189,13 +195,13 @@ fn the_same_recordings_give_the_same_bytes() {
 #[test]
 fn losses_are_named_in_the_warning_colour() {
     let mut digest = lifelike::ple("PLE", 2, false, 7);
-    let clean = draw(Chart::Latency, Probe::Ple, &[&digest], Size::default()).unwrap();
+    let clean = draw(Chart::Latency, Probe::Ple, &[&digest], Size::default()).raster().unwrap();
     assert!(!has(&clean, palette::VERMILLION));
     let account = &mut digest.meta.probes.get_mut(&Probe::Ple).unwrap().account;
     account.entries += 1104;
     account.ring_full = 1100;
     account.missed = 4;
-    let lossy = draw(Chart::Latency, Probe::Ple, &[&digest], Size::default()).unwrap();
+    let lossy = draw(Chart::Latency, Probe::Ple, &[&digest], Size::default()).raster().unwrap();
     assert!(has(&lossy, palette::VERMILLION));
     let remarks = footer::remarks(&[&digest], Probe::Ple);
     let texts: Vec<_> = remarks.iter().map(|remark| (remark.text.as_str(), remark.warning)).collect();
@@ -239,7 +245,7 @@ fn strange_data_is_drawn_all_the_same() {
             digest.faults.visited.add(u32::try_from(value).unwrap_or(u32::MAX));
             digest.ple.latency.add(value);
             digest.ple.by_group.entry(Group::NoYield).or_default().add(value);
-            digest.windows.entry((crate::model::VmId(9), u32::MAX)).or_default().add(value, u32::MAX);
+            digest.windows.entry((VmId(9), u32::MAX)).or_default().add(value, u32::MAX);
         }
         digest.meta.complete = false;
         digest
@@ -273,5 +279,103 @@ fn figures_that_are_no_numbers_do_no_harm() {
                 Some(Prediction { latency_ns: quantiles, median_ns: interval, extrapolates: true });
         }
         draw_all("no-numbers", &[&digest, &digest]);
+    }
+}
+
+/// A recording of one fault on one slot.
+fn smallest() -> Digest {
+    let mut digest = lifelike::slots("one fault, one slot", 1, 0, 1);
+    digest.add_fault(&Fault {
+        time: 5_000_000,
+        latency: 3100,
+        on_cpu: None,
+        cpu: 0,
+        vm: VmId(0),
+        vcpu: 0,
+        gpa: Gpa(0),
+        error_code: 0,
+        class: Class::Ram,
+        as_id: 0,
+        slot: Some(0),
+        last_used: None,
+        ret: 1,
+        length: Some(SearchLength { visited: 1, touched: 1 }),
+        generation: 2,
+        ambiguous: false,
+    });
+    digest
+}
+
+#[test]
+fn one_fault_on_one_slot_is_to_be_seen_in_every_chart() {
+    let digest = smallest();
+    let images = draw_all("smallest", &[&digest]);
+    let darkest = palette::ramp(1.0);
+    assert!(has(find(&images, Probe::PageFault, Chart::OverTime), darkest));
+    assert!(has(find(&images, Probe::PageFault, Chart::Layout), darkest));
+    for chart in [Chart::Ecdf, Chart::Percentiles] {
+        assert!(has(find(&images, Probe::PageFault, chart), palette::numbered(0).colour), "{chart:?}");
+    }
+}
+
+#[test]
+fn losses_stand_above_the_map_where_they_happened() {
+    let mut digest = lifelike::slots("slots-53", 53, 6152, 2);
+    let picture = draw(Chart::OverTime, Probe::PageFault, &[&digest], Size::default());
+    assert!(!has(&picture.raster().unwrap(), palette::VERMILLION), "nothing was lost");
+    let (start, end) = digest.faults.over_time.extent();
+    digest.faults.over_time.add_lost(start + (end - start) / 4, start + (end - start) / 2, 321);
+    let account = &mut digest.meta.probes.get_mut(&Probe::PageFault).unwrap().account;
+    account.entries += 321;
+    account.ring_full = 321;
+    let images = draw_all("lossy", &[&digest]);
+    let image = find(&images, Probe::PageFault, Chart::OverTime);
+    // The longest run of the colour is the ribbon, a quarter of the map.
+    let row = |y: u32| {
+        let from = 3 * (y * image.width) as usize;
+        image.rgb[from..from + 3 * image.width as usize]
+            .chunks_exact(3)
+            .filter(|pixel| RGBColor(pixel[0], pixel[1], pixel[2]) == palette::VERMILLION)
+            .count()
+    };
+    let longest = (0..image.height).map(row).max().unwrap();
+    assert!((340..400).contains(&longest), "{longest} pixels");
+}
+
+#[test]
+fn the_same_recording_has_the_same_colour_in_every_chart() {
+    let one = lifelike::slots("slots-3", 3, 2000, 1);
+    let two = lifelike::slots("slots-53", 53, 2000, 2);
+    for chart in [Chart::Ecdf, Chart::Percentiles] {
+        let both = draw(chart, Probe::PageFault, &[&one, &two], Size::default()).raster().unwrap();
+        let alone = draw(chart, Probe::PageFault, &[&one], Size::default()).raster().unwrap();
+        assert!(has(&both, palette::numbered(0).colour) && has(&both, palette::numbered(1).colour));
+        assert!(has(&alone, palette::numbered(0).colour) && !has(&alone, palette::numbered(1).colour));
+    }
+}
+
+#[test]
+fn an_svg_holds_the_words_of_the_picture_and_nothing_that_runs_or_loads() {
+    let mut digest = lifelike::slots("slots-53", 53, 2000, 2);
+    digest.label = "<script src=https://example.org/x.js>\u{1b}]0;evil\u{7}".into();
+    digest.meta.vms.push(crate::recording::VmMeta {
+        vm: VmId(0),
+        pid: 1,
+        name: "\"><img src=x onerror=alert(1)>".into(),
+        older: false,
+        gone: None,
+    });
+    for chart in Chart::of(Probe::PageFault) {
+        let svg = draw(*chart, Probe::PageFault, &[&digest], Size::default()).svg();
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{chart:?}");
+        // Every tag is one of ours, every attribute too.
+        for tag in
+            svg.split('<').skip(1).map(|rest| rest.split(['>', ' ', '/']).find(|word| !word.is_empty()))
+        {
+            let known = ["svg", "title", "path", "polygon", "circle", "polyline", "text"];
+            assert!(known.contains(&tag.unwrap()), "{chart:?}: {tag:?}");
+        }
+        assert!(!svg.contains("href") && !svg.contains('\u{1b}') && !svg.contains('\u{7}'), "{chart:?}");
+        assert!(svg.contains("&lt;script") || *chart == Chart::Scaling, "{chart:?}: the label is there");
     }
 }

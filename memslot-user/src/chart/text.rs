@@ -38,6 +38,12 @@ pub fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
+/// A number of things: `1 call`, `6,152 calls`.
+#[must_use]
+pub fn counted(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 fn grouped(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
     let (whole, rest) = digits.split_once('.').map_or((digits, String::new()), |(a, b)| (a, format!(".{b}")));
@@ -126,6 +132,33 @@ pub fn share(share: f64) -> String {
     format!("{} %", figure(if percent < 10.0 { (percent * 10.0).round() / 10.0 } else { percent.round() }))
 }
 
+/// Text without control characters, and without those that change the direction of writing: names of VMs and
+/// hosts may hold what a terminal or a page would obey.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    let is_harmful = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// A number of bytes in the unit that leaves one to four digits before the point: `640 KiB`, `2.1 GiB`.
+#[must_use]
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let unit = (bytes.max(1).ilog2() / 10) as usize;
+    #[expect(clippy::cast_precision_loss, reason = "shown to three digits")]
+    let value = bytes as f64 / (1_u64 << (10 * unit)) as f64;
+    format!("{} {}", figure(value), UNITS.get(unit).copied().unwrap_or("EiB"))
+}
+
+/// An address as kernel people write it: `0x100000000`.
+#[must_use]
+pub fn address(address: u64) -> String {
+    format!("{address:#x}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,7 +216,22 @@ mod tests {
         }
         assert_eq!(count(6152), "6,152");
         assert_eq!(count(100), "100");
+        assert_eq!((counted(1, "call"), counted(6152, "call")), ("1 call".into(), "6,152 calls".into()));
         assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn bytes_have_the_unit_that_suits_them() {
+        for (value, text) in [
+            (0, "0 B"),
+            (1023, "1,023 B"),
+            (640 << 10, "640 KiB"),
+            (2_254_857_830, "2.1 GiB"),
+            (u64::MAX, "16 EiB"),
+        ] {
+            assert_eq!(bytes(value), text, "{value}");
+        }
+        assert_eq!(address(1 << 32), "0x100000000");
     }
 
     #[test]

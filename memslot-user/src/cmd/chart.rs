@@ -3,11 +3,12 @@
 use super::digests::{self, Source};
 use super::output;
 use anyhow::Context;
-use memslot::chart::{self, Chart, Size};
+use memslot::chart::{self, Chart, Format, Size};
 use memslot::digest::Digest;
 use memslot::model::Probe;
 use memslot::report::summary::Summary;
 use memslot::report::tables;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,6 +29,12 @@ pub(crate) struct Args {
     /// Only the charts of this probe, even if it has no events; can be given several times
     #[arg(short, long, value_name = "PROBE")]
     probe: Vec<Probe>,
+    /// Only the charts of this name, e.g. over-time; can be given several times
+    #[arg(long, value_name = "NAME")]
+    only: Vec<Chart>,
+    /// What the charts are written as; both, where both are given
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',', default_value = "png")]
+    format: Vec<Format>,
     /// Width of the charts in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = Size::default().width,
         value_parser = clap::value_parser!(u32).range(range(Size::WIDTHS)))]
@@ -63,6 +70,8 @@ pub(crate) struct Written {
     probe: Probe,
     /// Which chart it is.
     chart: &'static str,
+    /// `png` or `svg`.
+    format: &'static str,
     /// Pixels.
     width: u32,
     /// Pixels.
@@ -122,43 +131,49 @@ impl Args {
         let size = Size { width: self.width, height: self.height };
         let bar = digests::bar();
         let mut written = Vec::new();
+        let formats: BTreeSet<Format> = self.format.iter().copied().collect();
         for (probe, chart) in self.wanted(&digests) {
-            let file = chart.file_name(probe);
-            bar.set_message(format!("drawing {file}"));
-            let image = chart::draw(chart, probe, &digests, size)?;
-            image.save(&self.out.join(&file))?;
-            written.push(Written {
-                file,
-                probe,
-                chart: chart.name(),
-                width: image.width,
-                height: image.height,
-            });
+            let stem = chart.file_stem(probe);
+            bar.set_message(format!("drawing {stem}"));
+            let picture = chart::draw(chart, probe, &digests, size);
+            for format in &formats {
+                let file = format!("{stem}.{}", format.name());
+                picture.save(&self.out.join(&file), *format)?;
+                written.push(Written {
+                    file,
+                    probe,
+                    chart: chart.name(),
+                    format: format.name(),
+                    width: picture.width,
+                    height: picture.height,
+                });
+            }
         }
         bar.finish_and_clear();
         Ok(written)
     }
 
-    /// The charts that have something to show; of probes asked for, all but pointless comparisons.
+    /// The charts that have something to show; of probes and charts asked for, all but pointless comparisons.
     fn wanted(&self, digests: &[&Digest]) -> Vec<(Probe, Chart)> {
-        let all = |probe: Probe| Chart::of(probe).iter().map(move |chart| (probe, *chart));
-        if !self.probe.is_empty() {
-            let asked = Probe::ALL.into_iter().filter(|probe| self.probe.contains(probe));
-            return asked
-                .flat_map(all)
-                .filter(|(probe, chart)| {
-                    *chart != Chart::Scaling || chart::worthwhile(*chart, *probe, digests)
-                })
-                .collect();
-        }
-        let worthwhile: Vec<(Probe, Chart)> = Probe::ALL
+        let is_asked = |probe: Probe, chart: Chart| {
+            (self.probe.is_empty() || self.probe.contains(&probe))
+                && (self.only.is_empty() || self.only.contains(&chart))
+        };
+        let asked: Vec<(Probe, Chart)> = Probe::ALL
             .into_iter()
-            .flat_map(all)
-            .filter(|(probe, chart)| chart::worthwhile(*chart, *probe, digests))
+            .flat_map(|probe| Chart::of(probe).iter().map(move |chart| (probe, *chart)))
+            .filter(|(probe, chart)| is_asked(*probe, *chart))
             .collect();
-        if worthwhile.is_empty() {
-            return Probe::ALL.map(|probe| (probe, Chart::Latency)).into();
+        let mut wanted = asked.clone();
+        wanted.retain(|(probe, chart)| {
+            let named = !self.probe.is_empty() && *chart != Chart::Scaling;
+            named || chart::worthwhile(*chart, *probe, digests)
+        });
+        if wanted.is_empty() {
+            // Charts that say that there is nothing: those asked for, else one of each probe.
+            wanted = asked;
+            wanted.retain(|(_, chart)| !self.only.is_empty() || *chart == Chart::Latency);
         }
-        worthwhile
+        wanted
     }
 }

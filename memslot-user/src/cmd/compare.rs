@@ -4,7 +4,7 @@ use super::digests;
 use super::output;
 use anyhow::Context;
 use indicatif::ProgressBar;
-use memslot::chart;
+use memslot::chart::{self, Format};
 use memslot::compare::{self, Condition, Gate, Options, Percent, Pooled, Run, Search};
 use memslot::model::Probe;
 use memslot::recording::Recording;
@@ -93,9 +93,9 @@ impl Args {
         if let Some(out) = &self.out {
             digests::write_file(&out.join("compare.json"), &json)?;
             digests::write_file(&out.join("compare.md"), &compare::markdown(&comparison))?;
-            for (file, image) in chart::compare::draw_all(&comparison, [&pooled_before, &pooled_after])? {
-                bar.set_message(format!("drawing {file}"));
-                image.save(&out.join(file))?;
+            for (name, picture) in chart::compare::draw_all(&comparison, [&pooled_before, &pooled_after]) {
+                bar.set_message(format!("drawing {name}"));
+                picture.save(&out.join(name + ".png"), Format::Png)?;
             }
         }
         bar.finish_and_clear();

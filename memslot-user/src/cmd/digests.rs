@@ -27,6 +27,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// The directories that were named.
+    pub(crate) fn directories(&self) -> &[PathBuf] {
+        &self.recordings
+    }
+
     /// Digests of the recordings, in their order.
     pub(crate) fn load(&self) -> anyhow::Result<Vec<Digest>> {
         let bar = bar();

@@ -3,7 +3,7 @@
 use super::{digests, output};
 use anyhow::Context;
 use clap::Subcommand;
-use memslot::chart;
+use memslot::chart::{self, Format};
 use memslot::experiment::calibration::{self, What};
 use memslot::experiment::{self, Module, outcome};
 use memslot::workload::{self, name_process};
@@ -73,8 +73,8 @@ impl Args {
                     .context("the figures cannot be written as JSON")?
                     + "\n";
                 digests::write_file(&out.join("experiment.json"), &json)?;
-                for (file, image) in chart::experiment::draw_all(&experiment)? {
-                    image.save(&out.join(file))?;
+                for (name, picture) in chart::experiment::draw_all(&experiment) {
+                    picture.save(&out.join(name + ".png"), Format::Png)?;
                 }
                 output::print(&experiment::text(&experiment))?;
                 let sound = |outcome: &outcome::Outcome| {

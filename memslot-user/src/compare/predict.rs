@@ -50,7 +50,7 @@ pub enum PredictError {
 }
 
 /// One quantile of the latency with another search: foretold and observed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Foretold {
     /// The probe.
     pub probe: Probe,

@@ -1,9 +1,12 @@
 //! A probe's figures from the kernel's histograms, for recordings whose events are not complete.
 
-use super::{Group, ProbeDigest, Source};
+use super::{Group, OverTime, ProbeDigest, Source};
 use crate::model::{Bucket, HistogramClock, Probe};
 use crate::stats::Sample;
 use std::collections::BTreeMap;
+
+/// log2 of the ns within which histograms are read once: about a second.
+const INTERVAL: u32 = 30;
 
 /// What the histograms of a recording hold, by probe.
 #[derive(Debug, Default)]
@@ -20,7 +23,10 @@ pub(crate) fn add_bucket(sample: &mut Sample, count: u64, sum: u64) {
 impl Counted {
     /// Takes what came into a bucket.
     pub(super) fn add(&mut self, bucket: &Bucket) {
-        let figures = self.0.entry(bucket.probe).or_default();
+        let figures = self.0.entry(bucket.probe).or_insert_with(|| ProbeDigest {
+            over_time: OverTime::with_width(INTERVAL),
+            ..ProbeDigest::default()
+        });
         let (count, sum) = (bucket.count, bucket.sum);
         if bucket.clock != HistogramClock::Wall {
             add_bucket(&mut figures.on_cpu, count, sum);
@@ -29,6 +35,10 @@ impl Counted {
             return;
         }
         figures.counted += count;
+        if let Some(mean) = sum.checked_div(count) {
+            // The end of an interval belongs to it.
+            figures.over_time.add(bucket.time.saturating_sub(1), mean, count);
+        }
         add_bucket(&mut figures.latency, count, sum);
         let group = Group::of_histogram(bucket.kind, bucket.visited);
         add_bucket(figures.by_group.entry(group).or_default(), count, sum);

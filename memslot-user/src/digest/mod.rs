@@ -3,20 +3,24 @@
 
 mod counted;
 mod group;
+mod over_time;
 mod read;
+mod slots;
 mod windows;
 
 pub(crate) use counted::add_bucket;
 pub use group::Group;
+pub use over_time::{LostSpan, OverTime};
+pub use slots::Slots;
 pub use windows::{Span, Windows};
 
-use crate::model::{Fault, PleExit, Probe, SlotChange, SlotChangeKind, Translation, VmId};
+use crate::model::{Class, Fault, PleExit, Probe, SlotChange, Translation, VmId};
 use crate::ple::Follower;
 use crate::ple::window::Parameters;
 use crate::recording::{Meta, ProbeMeta};
 use crate::replay::{Lengths, ProbeReplay};
 use crate::stats::Sample;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Where a probe's latencies and search lengths come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,11 +66,14 @@ pub struct ProbeDigest {
     pub by_length: BTreeMap<u32, Sample>,
     /// Calls that searched, but whose walk could not be followed.
     pub unknown_length: u64,
+    /// Calls by time and latency.
+    pub over_time: OverTime,
 }
 
 impl ProbeDigest {
-    fn add(&mut self, group: Group, latency: u64, on_cpu: Option<u64>) {
+    fn add(&mut self, group: Group, time: u64, latency: u64, on_cpu: Option<u64>) {
         self.events += 1;
+        self.over_time.add(time, latency, 1);
         if let Some(on_cpu) = on_cpu {
             self.on_cpu.add(on_cpu);
         }
@@ -74,7 +81,7 @@ impl ProbeDigest {
         self.by_group.entry(group).or_default().add(latency);
     }
 
-    /// Takes the figures of another recording of the same probe.
+    /// Takes the figures of another recording of the same probe, but for times, which they do not share.
     pub fn merge(&mut self, other: &Self) {
         self.events += other.events;
         self.counted += other.counted;
@@ -151,8 +158,9 @@ pub struct Digest {
     pub regions: Option<u64>,
     /// What the replays found.
     pub replays: Vec<ProbeReplay>,
+    /// The slots of each VM and address space, with their accesses.
+    pub layouts: BTreeMap<(VmId, u16), Slots>,
     follower: Option<Follower>,
-    live_slots: BTreeMap<(VmId, u16), BTreeSet<i32>>,
 }
 
 impl Digest {
@@ -164,7 +172,14 @@ impl Digest {
 
     /// Takes one fault.
     pub fn add_fault(&mut self, fault: &Fault) {
-        self.faults.add(Group::of_fault(fault), fault.latency, fault.on_cpu);
+        self.faults.add(Group::of_fault(fault), fault.time, fault.latency, fault.on_cpu);
+        if fault.slot.is_some() || fault.class == Class::NoSlot {
+            let slots = self.layouts.entry((fault.vm, fault.as_id.into())).or_default();
+            match fault.slot {
+                Some(slot) => slots.access(slot),
+                None => slots.no_slot += 1,
+            }
+        }
         if !fault.class.searches() {
             return;
         }
@@ -180,7 +195,7 @@ impl Digest {
 
     /// Takes one PLE exit.
     pub fn add_ple_exit(&mut self, exit: &PleExit) {
-        self.ple.add(Group::of_ple_exit(exit), exit.latency, exit.on_cpu);
+        self.ple.add(Group::of_ple_exit(exit), exit.time, exit.latency, exit.on_cpu);
         self.yields.tried += u64::from(exit.yields);
         self.yields.boosted += u64::from(exit.boosted);
         self.yields.declined += u64::from(exit.declined);
@@ -200,7 +215,8 @@ impl Digest {
 
     /// Takes one translation.
     pub fn add_translation(&mut self, translation: &Translation) {
-        self.translations.add(Group::of_translation(translation), translation.latency, translation.on_cpu);
+        let group = Group::of_translation(translation);
+        self.translations.add(group, translation.time, translation.latency, translation.on_cpu);
         self.regions = self.regions.max(Some(u64::from(translation.regions)));
         match translation.length {
             Some(length) => {
@@ -214,16 +230,9 @@ impl Digest {
 
     /// Takes one change of a VM's slots, in order of time.
     pub fn add_slot_change(&mut self, change: &SlotChange) {
-        let live = self.live_slots.entry((change.vm, change.as_id)).or_default();
-        match change.kind {
-            SlotChangeKind::Delete => live.remove(&change.slot.id),
-            SlotChangeKind::Snapshot { order: 0, .. } => {
-                live.clear();
-                live.insert(change.slot.id)
-            }
-            _ => live.insert(change.slot.id),
-        };
-        self.slots = self.slots.max(u64::try_from(live.len()).ok());
+        let slots = self.layouts.entry((change.vm, change.as_id)).or_default();
+        slots.change(change);
+        self.slots = self.slots.max(u64::try_from(slots.live()).ok());
     }
 
     /// The figures of one probe.
@@ -234,6 +243,14 @@ impl Digest {
             Probe::Ple => &self.ple,
             Probe::Translate => &self.translations,
         }
+    }
+
+    fn probes_mut(&mut self) -> [(Probe, &mut ProbeDigest); 3] {
+        [
+            (Probe::PageFault, &mut self.faults),
+            (Probe::Ple, &mut self.ple),
+            (Probe::Translate, &mut self.translations),
+        ]
     }
 
     /// How the probe was attached and its counters, if it was asked for.

@@ -1,7 +1,7 @@
 //! A digest's figures, by hand-computed examples.
 
 use super::*;
-use crate::model::{Class, DeviceId, Gfn, Gpa, Memslot, SearchLength, TableId};
+use crate::model::{Class, DeviceId, Gfn, Gpa, Memslot, SearchLength, SlotChangeKind, TableId};
 
 fn fault(class: Class, visited: Option<u32>, latency: u64) -> Fault {
     Fault {
@@ -138,7 +138,7 @@ fn slots_are_counted_as_they_come_and_go() {
     assert_eq!(digest.title(Probe::PageFault), "slots-3");
     digest.add_slot_change(&change(SlotChangeKind::Snapshot { order: 0, black: true }, 1));
     assert_eq!(digest.slots, Some(3));
-    assert_eq!(digest.live_slots[&(VmId(0), 0)].len(), 1);
+    assert_eq!(digest.layouts[&(VmId(0), 0)].live(), 1);
 }
 
 #[test]

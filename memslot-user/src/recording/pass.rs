@@ -1,7 +1,10 @@
 //! One pass over the tables of a recording, for those who fold it into figures.
 
 use super::{Error, Rows, Stored};
+use std::sync::mpsc;
 
+/// Batches that are read ahead: two of 65,536 rows are some MiB.
+const AHEAD: usize = 2;
 /// Rows between two reports of progress.
 const REPORT: u64 = 1 << 16;
 
@@ -18,21 +21,36 @@ impl<'a> Pass<'a> {
         Self { rows: 0, cut_off: false, progress }
     }
 
-    /// Hands every row of a table to `take`.
-    pub(crate) fn each<T: Stored>(
+    /// Hands every row of a table to `take`. Another thread reads and decodes meanwhile, which is most of
+    /// the work; it is a few batches ahead at most.
+    pub(crate) fn each<T: Stored + Send>(
         &mut self,
         mut rows: Rows<T>,
         mut take: impl FnMut(&T),
     ) -> Result<(), Error> {
-        for row in rows.by_ref() {
-            take(&row?);
-            self.rows += 1;
-            if self.rows.is_multiple_of(REPORT) {
-                (self.progress)(self.rows);
+        std::thread::scope(|scope| {
+            let (send, receive) = mpsc::sync_channel(AHEAD);
+            let reader = scope.spawn(move || {
+                while let Some(batch) = rows.next_batch() {
+                    // Nobody receives any more after an error, which this one was.
+                    if send.send(batch).is_err() {
+                        break;
+                    }
+                }
+                rows.truncated().is_some()
+            });
+            for batch in receive {
+                for row in &batch? {
+                    take(row);
+                    self.rows += 1;
+                    if self.rows.is_multiple_of(REPORT) {
+                        (self.progress)(self.rows);
+                    }
+                }
             }
-        }
-        self.cut_off |= rows.truncated().is_some();
-        Ok(())
+            self.cut_off |= reader.join().unwrap_or(true);
+            Ok(())
+        })
     }
 
     /// Was a table cut off?

@@ -191,6 +191,18 @@ impl<T: Stored> Rows<T> {
         self.truncated
     }
 
+    /// The rows of the next batch; nothing at the end.
+    pub(crate) fn next_batch(&mut self) -> Option<Result<Vec<T>, Error>> {
+        match self.fill() {
+            Ok(true) => Some(Ok(std::mem::take(&mut self.batch))),
+            Ok(false) => None,
+            Err(error) => {
+                self.frames = None;
+                Some(Err(error))
+            }
+        }
+    }
+
     /// Reads messages until there are rows; false at the end.
     fn fill(&mut self) -> Result<bool, Error> {
         self.batch.clear();

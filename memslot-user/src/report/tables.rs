@@ -10,19 +10,26 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 /// All tables of some recordings, with a heading each; those without rows are left out.
 #[must_use]
 pub fn all(digests: &[Digest]) -> String {
-    let tables = [
+    let parts = sections(digests)
+        .into_iter()
+        .filter(|(_, table)| !table.is_empty())
+        .map(|(heading, table)| format!("{heading}\n{}\n", table.trim_fmt()));
+    let notes = notes(digests);
+    let notes = (!notes.is_empty()).then(|| format!("Notes\n  {}\n", notes.join("\n  ")));
+    parts.chain(notes).collect::<Vec<_>>().join("\n")
+}
+
+/// The tables with their headings, those without rows included.
+#[must_use]
+pub fn sections(digests: &[Digest]) -> [(&'static str, Table); 6] {
+    [
         ("Probes", probes(digests)),
         ("Latency by kind of call", kinds(digests)),
         ("Time on a CPU", on_cpu(digests)),
         ("Search length in the kernel (nodes visited)", search_lengths(digests)),
         ("Engines over the same look-ups", engines(digests)),
         ("Yields of PLE exits", yields(digests)),
-    ];
-    let parts = tables
-        .into_iter()
-        .filter(|(_, table)| !table.is_empty())
-        .map(|(heading, table)| format!("{heading}\n{}\n", table.trim_fmt()));
-    parts.chain(notes(digests)).collect::<Vec<_>>().join("\n")
+    ]
 }
 
 /// One line under the headings and none between rows: figures are compared down a column.
@@ -222,7 +229,8 @@ pub fn yields(digests: &[Digest]) -> Table {
 }
 
 /// What a reader must know besides: losses by reason, probes not attached, missing fits.
-fn notes(digests: &[Digest]) -> Option<String> {
+#[must_use]
+pub fn notes(digests: &[Digest]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (digest, probe) in each(digests) {
         let of = format!("{}, {}", digest.label, probe.name());
@@ -264,5 +272,5 @@ fn notes(digests: &[Digest]) -> Option<String> {
     if extrapolates {
         lines.push("* extrapolates: the engine's searches are longer or shorter than any observed".into());
     }
-    (!lines.is_empty()).then(|| format!("Notes\n  {}\n", lines.join("\n  ")))
+    lines
 }

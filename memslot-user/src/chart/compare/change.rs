@@ -1,10 +1,10 @@
 //! All differences of a probe, relative, with their intervals.
 
 use super::Job;
-use crate::chart::palette::{GREEN, GREY, Look, SOFT, Shape, VERMILLION};
+use crate::chart::palette::{GREEN, GREY, Look, Marker, SOFT, VERMILLION};
 use crate::chart::rows::{Mark, Row as ChartRow, Rows, Section};
 use crate::chart::scale::Axis;
-use crate::chart::{Error, Image, text};
+use crate::chart::{Picture, text};
 use crate::compare::{Basis, Row, Verdict, sized};
 use plotters::style::RGBColor;
 
@@ -17,7 +17,7 @@ fn colour(row: &Row) -> RGBColor {
     }
 }
 
-pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
+pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     let rows: Vec<&Row> = job
         .comparison
         .comparisons
@@ -25,7 +25,7 @@ pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
         .filter(|row| row.probe == job.probe && row.change.is_some())
         .collect();
     if rows.is_empty() {
-        return Ok(None);
+        return None;
     }
     let ends = rows.iter().filter_map(|row| row.change).flat_map(|change| [change.low, change.high]);
     let threshold = job.comparison.threshold;
@@ -53,7 +53,7 @@ pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
         sections: sections.collect(),
         row_height: (30.0, 30.0),
     };
-    chart.draw(&page, job.size.width, job.size.height).map(Some)
+    Some(chart.draw(&page, job.size.width, job.size.height))
 }
 
 fn line(row: &Row, threshold: f64) -> ChartRow {
@@ -71,7 +71,7 @@ fn line(row: &Row, threshold: f64) -> ChartRow {
             let (from, to) = (change.low * 100.0, change.high * 100.0);
             marks.push(Mark::Range { from, to, thickness: 5.0, colour, alpha: 0.6 });
         }
-        let look = Look { colour, shape: Shape::Diamond, dash: None };
+        let look = Look { colour, shape: Marker::Diamond, dash: None };
         let hollow = matches!(row.verdict, Verdict::NotComparable | Verdict::TooFewRuns);
         marks.push(Mark::Point { at: change.value * 100.0, look, hollow });
         cell = crate::compare::signed(change.value) + " %";

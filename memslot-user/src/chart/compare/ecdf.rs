@@ -3,34 +3,14 @@
 use super::{Job, SIDES, whole};
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
-use crate::chart::{Error, Image, text};
+use crate::chart::series::distribution;
+use crate::chart::{Picture, text};
 use crate::compare::{Kind, calls_needed, sized};
-use crate::stats::Sample;
 
 /// Panels at most; more could not be told apart.
 const MOST: usize = 12;
 
-/// Points of a line: latency and the share of the calls that took no longer, from 0.1 to 99.9 %.
-pub(super) fn points(sample: &Sample) -> Vec<(f64, f64)> {
-    let mut points = Vec::new();
-    let total = sample.count() as f64;
-    let (mut seen, mut drawn) = (0, -1.0);
-    for (value, times) in sample.iter() {
-        seen += times;
-        let share = seen as f64 / total;
-        // A thousandth is less than a pixel.
-        if share - drawn >= 0.001 && share > 0.001 {
-            points.push((value as f64, share));
-            drawn = share;
-        }
-        if share >= 0.999 {
-            break;
-        }
-    }
-    points
-}
-
-pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
+pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     let mut kinds: Vec<(u64, Kind)> = job.pooled[0]
         .latency
         .keys()
@@ -49,7 +29,7 @@ pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
         .iter()
         .take(MOST)
         .filter_map(|key| {
-            let lines = [0, 1].map(|side| sample(side, *key).map(points).unwrap_or_default());
+            let lines = [0, 1].map(|side| sample(side, *key).map(distribution::ecdf).unwrap_or_default());
             let ends = lines.iter().flatten().map(|point| point.0);
             let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
             let items: Vec<Item> = lines
@@ -70,7 +50,7 @@ pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
         })
         .collect();
     if panels.is_empty() {
-        return Ok(None);
+        return None;
     }
     let left_out = if kinds.len() > MOST {
         format!(" The first {MOST} of {} kinds.", kinds.len())

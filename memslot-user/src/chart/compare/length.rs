@@ -4,11 +4,11 @@ use super::{Job, SIDES};
 use crate::chart::rows::{Mark, Row, Rows, Section};
 use crate::chart::scale::Axis;
 use crate::chart::series::bins;
-use crate::chart::{Error, Image, text};
+use crate::chart::{Picture, text};
 use crate::compare::sized;
 use crate::replay::Lengths;
 
-pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
+pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     let mut sizes: Vec<u64> = job
         .pooled
         .iter()
@@ -25,7 +25,7 @@ pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
             (0..2).filter_map(|side| of(side, *size)?.0.last_key_value().map(|(length, _)| *length))
         })
         .max();
-    let Some(longest) = longest else { return Ok(None) };
+    let Some(longest) = longest else { return None };
     let axis = Axis::length(longest);
     let sections = sizes.iter().map(|size| Section {
         heading: sized(job.probe, *size),
@@ -56,7 +56,7 @@ pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
         columns: ["mean", "searches"].map(str::to_owned).into(),
         row_height: (50.0, 110.0),
     };
-    rows.draw(&page, job.size.width, job.size.height).map(Some)
+    Some(rows.draw(&page, job.size.width, job.size.height))
 }
 
 /// Bars whose area is the share of the searches.

@@ -11,15 +11,15 @@ mod size;
 mod tests;
 
 use super::page::{Key, Page, Remark};
-use super::palette::{BLUE, Look, ORANGE, Shape};
-use super::{Error, Image, Size, footer, text};
+use super::palette::{BLUE, Look, Marker, ORANGE};
+use super::{Picture, Size, footer, text};
 use crate::compare::{Clock, Comparison, Pooled, SideSummary};
 use crate::model::Probe;
 
 /// Looks of before and after; shape and dash repeat what the colour says.
 const SIDES: [(&str, Look); 2] = [
-    ("before", Look { colour: BLUE, shape: Shape::Circle, dash: None }),
-    ("after", Look { colour: ORANGE, shape: Shape::Square, dash: Some((9.0, 4.0)) }),
+    ("before", Look { colour: BLUE, shape: Marker::Circle, dash: None }),
+    ("after", Look { colour: ORANGE, shape: Marker::Square, dash: Some((9.0, 4.0)) }),
 ];
 
 /// What charts are made of.
@@ -31,33 +31,29 @@ struct Job<'a> {
     size: Size,
 }
 
-/// Draws all charts that have something to show, with the names of their files.
-///
-/// # Errors
-/// Only where plotters itself fails.
-pub fn draw_all(comparison: &Comparison, pooled: [&Pooled; 2]) -> Result<Vec<(String, Image)>, Error> {
+/// Draws all charts that have something to show, with the names of their files, which lack the ending.
+#[must_use]
+pub fn draw_all(comparison: &Comparison, pooled: [&Pooled; 2]) -> Vec<(String, Picture)> {
     let mut probes: Vec<Probe> = comparison.strata().into_iter().map(|stratum| stratum.0).collect();
     probes.dedup();
     let mut images = Vec::new();
     for probe in probes {
         let job = Job { comparison, pooled, probe, size: Size::default() };
         let charts = [
-            ("ecdf", ecdf::draw(&job)?),
-            ("shift", shift::draw(&job)?),
-            ("change", change::draw(&job)?),
-            ("size", size::draw(&job)?),
-            ("share-of-time", share::draw(&job)?),
-            ("search-length", length::draw(&job)?),
-            ("prediction", prediction::draw(&job)?),
+            ("ecdf", ecdf::draw(&job)),
+            ("shift", shift::draw(&job)),
+            ("change", change::draw(&job)),
+            ("size", size::draw(&job)),
+            ("share-of-time", share::draw(&job)),
+            ("search-length", length::draw(&job)),
+            ("prediction", prediction::draw(&job)),
         ];
         let name = probe.name().replace('_', "-");
         images.extend(
-            charts
-                .into_iter()
-                .filter_map(|(chart, image)| Some((format!("compare-{name}-{chart}.png"), image?))),
+            charts.into_iter().filter_map(|(chart, image)| Some((format!("compare-{name}-{chart}"), image?))),
         );
     }
-    Ok(images)
+    images
 }
 
 impl Job<'_> {
@@ -118,8 +114,8 @@ impl Job<'_> {
         remarks
     }
 
-    fn draw(&self, panels: &super::panels::Panels, page: &Page) -> Result<Option<Image>, Error> {
-        panels.draw(page, self.size.width, self.size.height).map(Some)
+    fn draw(&self, panels: &super::panels::Panels, page: &Page) -> Option<Picture> {
+        Some(panels.draw(page, self.size.width, self.size.height))
     }
 }
 

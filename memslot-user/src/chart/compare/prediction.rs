@@ -2,22 +2,22 @@
 
 use super::{Job, SIDES, whole};
 use crate::chart::page::Key;
-use crate::chart::palette::{GREEN, Look, PURPLE, Shape};
+use crate::chart::palette::{GREEN, Look, Marker, PURPLE};
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
-use crate::chart::{Error, Image};
+use crate::chart::Picture;
 use crate::compare::{Foretold, Interval};
 use crate::model::Probe;
 
 /// Looks of the two ways to foretell.
 const WAYS: [(&str, Look); 2] = [
-    ("foretold by slope", Look { colour: PURPLE, shape: Shape::Up, dash: Some((2.0, 3.0)) }),
-    ("foretold by clock", Look { colour: GREEN, shape: Shape::Diamond, dash: Some((6.0, 3.0)) }),
+    ("foretold by slope", Look { colour: PURPLE, shape: Marker::Up, dash: Some((2.0, 3.0)) }),
+    ("foretold by clock", Look { colour: GREEN, shape: Marker::Diamond, dash: Some((6.0, 3.0)) }),
 ];
 
-pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
+pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     let rows: Vec<&Foretold> = job.comparison.foretold.iter().filter(|row| row.probe == job.probe).collect();
-    let Some(engine) = rows.first().map(|row| row.engine) else { return Ok(None) };
+    let engine = rows.first()?.engine;
     let things = if job.probe == Probe::Translate { "regions" } else { "slots" };
     let panels: Vec<Panel> = ["p50", "p90", "p99"]
         .into_iter()

@@ -3,11 +3,11 @@
 use super::{Job, SIDES};
 use crate::chart::rows::{Mark, Row as ChartRow, Rows, Section};
 use crate::chart::scale::Axis;
-use crate::chart::{Error, Image, text};
+use crate::chart::{Picture, text};
 use crate::compare::{Row, sized};
 use crate::model::Probe;
 
-pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
+pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     let rows: Vec<&Row> = job
         .comparison
         .comparisons
@@ -17,7 +17,7 @@ pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
     let most =
         rows.iter().flat_map(|row| [row.before, row.after]).flatten().map(|one| one.high).fold(0.0, f64::max);
     if most <= 0.0 {
-        return Ok(None);
+        return None;
     }
     let threads = if job.probe == Probe::Translate { "vhost workers" } else { "vCPU threads" };
     let page = job.page(
@@ -59,5 +59,5 @@ pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
         sections: sections.collect(),
         row_height: (34.0, 60.0),
     };
-    chart.draw(&page, job.size.width, job.size.height).map(Some)
+    Some(chart.draw(&page, job.size.width, job.size.height))
 }

@@ -2,20 +2,20 @@
 
 use super::Job;
 use crate::chart::page::Key;
-use crate::chart::palette::{BLACK, BLUE, Look, SOFT, Shape};
+use crate::chart::palette::{BLACK, BLUE, Look, Marker, SOFT};
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
-use crate::chart::{Error, Image, text};
+use crate::chart::{Picture, text};
 use crate::compare::{Shift, sized};
 
-const LINE: Look = Look { colour: BLUE, shape: Shape::Circle, dash: None };
-const ZERO: Look = Look { colour: SOFT, shape: Shape::Circle, dash: Some((4.0, 4.0)) };
+const LINE: Look = Look { colour: BLUE, shape: Marker::Circle, dash: None };
+const ZERO: Look = Look { colour: SOFT, shape: Marker::Circle, dash: Some((4.0, 4.0)) };
 
-pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
+pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     let panels: Vec<Panel> =
         job.comparison.shifts.iter().filter(|shift| shift.probe == job.probe).take(12).map(panel).collect();
     if panels.is_empty() {
-        return Ok(None);
+        return None;
     }
     let mut page = job.page(
         format!("By how much {} differ, quantile by quantile", job.subject()),

@@ -1,13 +1,13 @@
 //! Median latency against the number of slots, regions or vCPUs.
 
 use super::{Job, SIDES, whole};
+use crate::chart::Picture;
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
-use crate::chart::{Error, Image};
 use crate::compare::Row;
 use crate::model::Probe;
 
-pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
+pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     let medians: Vec<&Row> = job
         .comparison
         .comparisons
@@ -30,7 +30,7 @@ pub(super) fn draw(job: &Job<'_>) -> Result<Option<Image>, Error> {
         })
         .collect();
     if panels.is_empty() {
-        return Ok(None);
+        return None;
     }
     let page = job.page(
         format!("What more {things} cost {}, before and after", job.subject()),

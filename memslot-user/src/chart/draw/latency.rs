@@ -5,10 +5,10 @@ use crate::chart::page::Key;
 use crate::chart::rows::{Mark, Row, Rows, Section};
 use crate::chart::scale::Axis;
 use crate::chart::series::latency::{self, Series};
-use crate::chart::{Error, Image, palette, text};
+use crate::chart::{Picture, palette, text};
 use crate::model::Probe;
 
-pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
+pub(crate) fn draw(job: &Job<'_>) -> Picture {
     let title = format!("How long {} take", job.subject());
     let by = match job.probe {
         Probe::PageFault => "by what the search for the memory slot came to",

@@ -2,18 +2,18 @@
 
 use super::{Job, time_axis};
 use crate::chart::page::Key;
-use crate::chart::palette::{BLUE, Look, Shape, VERMILLION};
+use crate::chart::palette::{BLUE, Look, Marker, VERMILLION};
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
 use crate::chart::series::length_latency::{self as series, Part};
-use crate::chart::{Error, Image, text};
+use crate::chart::{Picture, text};
 use crate::model::Probe;
 
-const FIT: Look = Look { colour: VERMILLION, shape: Shape::Circle, dash: None };
+const FIT: Look = Look { colour: VERMILLION, shape: Marker::Circle, dash: None };
 /// The fit beyond the lengths that it rests on.
 const BEYOND: Look = Look { dash: Some((8.0, 5.0)), ..FIT };
 
-pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
+pub(crate) fn draw(job: &Job<'_>) -> Picture {
     let title = format!("What a step of the search costs in {}", job.subject());
     let zero = match job.probe {
         Probe::PageFault => " (0 = the last-used slot answered, which the line leaves out)",

@@ -1,7 +1,11 @@
 //! From series to pictures, one file a chart.
 
+pub(crate) mod distribution;
+mod heat;
 pub(crate) mod latency;
+pub(crate) mod layout;
 pub(crate) mod length_latency;
+pub(crate) mod over_time;
 pub(crate) mod ple;
 pub(crate) mod ple_policies;
 pub(crate) mod prediction;
@@ -13,7 +17,7 @@ use super::page::Page;
 use super::palette::Dash;
 use super::panels::{Panel, Panels};
 use super::scale::Axis;
-use super::{Error, Image, Size, footer, text};
+use super::{Picture, Size, footer, text};
 use crate::digest::Digest;
 use crate::model::Probe;
 
@@ -59,7 +63,7 @@ impl Job<'_> {
     }
 
     /// A chart that has nothing to show and says so.
-    fn empty(&self, page: &Page, words: String) -> Result<Image, Error> {
+    fn empty(&self, page: &Page, words: String) -> Picture {
         let panel = Panel {
             heading: String::new(),
             note: Some(words),

@@ -4,7 +4,7 @@ use super::{Job, float, of};
 use crate::chart::palette::{self, Look};
 use crate::chart::rows::{Mark, Row, Rows, Section, Step};
 use crate::chart::scale::Axis;
-use crate::chart::{Error, Image, text};
+use crate::chart::{Picture, text};
 use crate::digest::{Digest, Group, Span, Windows};
 use crate::model::VmId;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// vCPUs that a section shows; the heading says when there are more.
 const MOST_VCPUS: usize = 8;
 
-pub(crate) fn window(job: &Job<'_>) -> Result<Image, Error> {
+pub(crate) fn window(job: &Job<'_>) -> Picture {
     let having: Vec<&&Digest> = job.digests.iter().filter(|digest| !digest.windows.is_empty()).collect();
     let spans = || having.iter().flat_map(|digest| digest.windows.values()).flat_map(Windows::spans);
     let low = spans().map(|span| span.low).min().unwrap_or(0);
@@ -103,7 +103,7 @@ fn section(digest: &Digest, scale: &Axis) -> Section {
     Section { heading: format!("{}: {exits} exits", digest.label), note, rows }
 }
 
-pub(crate) fn yields(job: &Job<'_>) -> Result<Image, Error> {
+pub(crate) fn yields(job: &Job<'_>) -> Picture {
     let page = job.page(
         "What the yields of PLE exits come to".into(),
         "Outcomes of yield_to as shares of all its calls: another vCPU boosted, declined by the scheduler, or \

@@ -6,10 +6,10 @@ use crate::chart::palette::{self, KERNEL};
 use crate::chart::rows::{Mark, Row, Rows, Section};
 use crate::chart::scale::Axis;
 use crate::chart::series::ple_policies::{self as series, Part};
-use crate::chart::{Error, Image, text};
+use crate::chart::{Picture, text};
 use crate::ple::UNCONFIRMED;
 
-pub(crate) fn simulated(job: &Job<'_>) -> Result<Image, Error> {
+pub(crate) fn simulated(job: &Job<'_>) -> Picture {
     let subtitle = format!(
         "Work done by simulated VMs whose vCPUs take locks and spin, under each policy, against the first policy at the \
          same load. Bars: range of the runs. No recording: {UNCONFIRMED}."
@@ -27,7 +27,7 @@ pub(crate) fn simulated(job: &Job<'_>) -> Result<Image, Error> {
     draw(job, &page, &parts, true)
 }
 
-pub(crate) fn replayed(job: &Job<'_>) -> Result<Image, Error> {
+pub(crate) fn replayed(job: &Job<'_>) -> Picture {
     let subtitle = format!(
         "Exits that each policy would have had over the recorded spins, against the first policy. Bars: what a recording \
          leaves open, for nothing tells how long a spin went on after its last exit. Unconfirmed: {UNCONFIRMED}."
@@ -51,7 +51,7 @@ pub(crate) fn replayed(job: &Job<'_>) -> Result<Image, Error> {
 }
 
 /// `with_work`: the rows show work done, else exits.
-fn draw(job: &Job<'_>, page: &Page, parts: &[Part], with_work: bool) -> Result<Image, Error> {
+fn draw(job: &Job<'_>, page: &Page, parts: &[Part], with_work: bool) -> Picture {
     let (low, high) = series::range(parts);
     let columns = ["work", "exits", "in handler", "spun before exit", "boosted"];
     let rows = Rows {

@@ -5,10 +5,10 @@ use crate::chart::page::Key;
 use crate::chart::palette::KERNEL;
 use crate::chart::rows::{Mark, Row, Rows, Section};
 use crate::chart::series::prediction::{self, Part};
-use crate::chart::{Error, Image, palette, text};
+use crate::chart::{Picture, palette, text};
 use crate::replay::{Prediction, Quantiles};
 
-pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
+pub(crate) fn draw(job: &Job<'_>) -> Picture {
     let title = format!("What {} would take with another search", job.subject());
     let parts = prediction::series(job.digests, job.probe);
     let timed = if parts.iter().any(|part| !part.same_clock.is_empty()) {

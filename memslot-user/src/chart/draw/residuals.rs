@@ -2,15 +2,15 @@
 
 use super::Job;
 use crate::chart::page::Key;
-use crate::chart::palette::{BLUE, Look, Shape, VERMILLION};
+use crate::chart::palette::{BLUE, Look, Marker, VERMILLION};
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
 use crate::chart::series::residuals::{self as series, Part};
-use crate::chart::{Error, Image, text};
+use crate::chart::{Picture, text};
 
-const ZERO: Look = Look { colour: VERMILLION, shape: Shape::Circle, dash: None };
+const ZERO: Look = Look { colour: VERMILLION, shape: Marker::Circle, dash: None };
 
-pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
+pub(crate) fn draw(job: &Job<'_>) -> Picture {
     let title = format!("How far {} lie from the line that predictions rest on", job.subject());
     let subtitle = "Latency less the fitted line, by nodes visited, of the fifth of the events that the line was not fitted \
                     to. The band is where 95 % of them should lie. Above each box: its number of calls, where there is \

@@ -1,22 +1,22 @@
 //! What grows with the number of slots or regions, or from recording to recording.
 
 use super::{Job, engine_look, engine_name, time_axis};
+use crate::chart::Picture;
 use crate::chart::page::{Key, SMALL};
-use crate::chart::palette::{BLACK, Look, Shape};
+use crate::chart::palette::{BLACK, Look, Marker};
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
 use crate::chart::series::scaling::{self, Places, Series};
-use crate::chart::{Error, Image};
 use crate::model::Probe;
 
 /// Looks of the observed quantiles.
 const OBSERVED: [(&str, Look); 3] = [
-    ("observed p50", Look { colour: BLACK, shape: Shape::Circle, dash: None }),
-    ("observed p90", Look { colour: BLACK, shape: Shape::Diamond, dash: Some((8.0, 4.0)) }),
-    ("observed p99", Look { colour: BLACK, shape: Shape::Up, dash: Some((2.0, 4.0)) }),
+    ("observed p50", Look { colour: BLACK, shape: Marker::Circle, dash: None }),
+    ("observed p90", Look { colour: BLACK, shape: Marker::Diamond, dash: Some((8.0, 4.0)) }),
+    ("observed p99", Look { colour: BLACK, shape: Marker::Up, dash: Some((2.0, 4.0)) }),
 ];
 
-pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
+pub(crate) fn draw(job: &Job<'_>) -> Picture {
     let things = if job.probe == Probe::PageFault { "slots" } else { "regions" };
     let Some(series) = scaling::series(job.digests, job.probe) else {
         let page = job.page(format!("{} compared", capital(job.subject())), "");

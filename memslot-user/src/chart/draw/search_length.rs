@@ -5,9 +5,9 @@ use crate::chart::page::Key;
 use crate::chart::rows::{Mark, Row, Rows, Section};
 use crate::chart::scale::Axis;
 use crate::chart::series::search_length as lengths;
-use crate::chart::{Error, Image, palette, text};
+use crate::chart::{Picture, palette, text};
 
-pub(crate) fn draw(job: &Job<'_>) -> Result<Image, Error> {
+pub(crate) fn draw(job: &Job<'_>) -> Picture {
     let title = format!("How far {} search for their {}", job.subject(), job.searched());
     let subtitle = "Nodes or elements that one look-up visits: the kernel's own search as observed, and each engine \
                     over the same look-ups. The area of a bar is its share of the row's look-ups; each row is \

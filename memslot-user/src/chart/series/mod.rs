@@ -1,7 +1,9 @@
 //! The numbers of each chart, before any pixel.
 
 pub(crate) mod bins;
+pub(crate) mod distribution;
 pub(crate) mod latency;
+pub(crate) mod layout;
 pub(crate) mod length_latency;
 pub(crate) mod ple_policies;
 pub(crate) mod prediction;

@@ -13,7 +13,7 @@ use memslot::{
     model::Probe,
     probe::{Options, Preference, Probes},
 };
-use mode::Mode;
+pub(crate) use mode::Mode;
 use session::Session;
 use std::{
     collections::BTreeSet,

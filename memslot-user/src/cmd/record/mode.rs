@@ -20,7 +20,7 @@ pub(crate) enum Mode {
 
 impl Mode {
     /// As the probes are told.
-    pub(super) fn sample_every(self) -> u32 {
+    pub(crate) fn sample_every(self) -> u32 {
         match self {
             Self::Histogram => 0,
             Self::Sample(every) => every,
