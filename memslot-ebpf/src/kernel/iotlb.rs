@@ -90,9 +90,12 @@ pub struct RegionWalk {
     covered: Opaque<u64>,
     /// Segments so far.
     segments: Opaque<u32>,
-    visited: Opaque<u16>,
-    touched: Opaque<u16>,
+    /// Nodes visited, times [`VISITED`], and touched, in one word: a node is counted by one addition.
+    nodes: Opaque<u32>,
 }
+
+/// What a node that is visited adds.
+const VISITED: u32 = 1 << 16;
 
 impl RegionWalk {
     #[inline(always)]
@@ -100,23 +103,18 @@ impl RegionWalk {
         self.addr.set(addr);
         self.covered.set(0);
         self.segments.set(0);
-        self.visited.set(0);
-        self.touched.set(0);
+        self.nodes.set(0);
     }
 
     #[inline(always)]
-    fn visit(&mut self) {
-        self.visited.set(self.visited.get().wrapping_add(1));
-    }
-
-    #[inline(always)]
-    fn touch(&mut self, count: u16) {
-        self.touched.set(self.touched.get().wrapping_add(count));
+    fn count(&mut self, nodes: u32) {
+        self.nodes.set(self.nodes.get().wrapping_add(nodes));
     }
 
     #[inline(always)]
     fn length(&self) -> Length {
-        Length { visited: self.visited.get(), touched: self.touched.get() }
+        let nodes = self.nodes.get();
+        Length { visited: (nodes / VISITED) as u16, touched: nodes as u16 }
     }
 }
 
@@ -175,57 +173,52 @@ pub fn search<A: Access>(
                 return Ok((walk.length(), Walk::Done));
             }
             // vhost_iotlb_itree_iter_first; the leftmost node is counted here, and nowhere else.
-            walk.touch(u16::from(root != leftmost));
             if word::<A>(root + SUBTREE_LAST)? < walk.addr.get() {
-                walk.touch(u16::from(root == leftmost));
+                walk.count(1);
                 return Ok((walk.length(), Walk::Done));
             }
-            walk.touch(1);
+            let touched = 1 + u32::from(root != leftmost);
             if leftmost_start > last {
+                walk.count(touched);
                 return Ok((walk.length(), Walk::Done));
             }
-            walk.visit();
+            walk.count(VISITED + touched);
             address = root;
         }
         // vhost_iotlb_itree_subtree_search
         let addr = walk.addr.get();
         let node = Ends::read::<A>(address)?;
         let left = node.left;
+        let mut touched = 0;
         if left != 0 {
-            walk.touch(u16::from(left != leftmost));
+            touched = u32::from(left != leftmost);
             if addr <= word::<A>(left + SUBTREE_LAST)? {
-                walk.visit();
+                walk.count(VISITED + touched);
                 address = left;
                 continue;
             }
         }
-        if node.start > last {
-            return Ok((walk.length(), Walk::Done));
-        }
-        if addr <= node.last {
-            if node.start > addr {
-                return Ok((walk.length(), Walk::Done));
-            }
-            let found = Found::read::<A>(address)?;
-            if found.perm & request.access == 0 {
-                return Ok((walk.length(), Walk::Done));
-            }
-            let size = found.size.wrapping_sub(addr).wrapping_add(node.start);
-            walk.covered.set(walk.covered.get().wrapping_add(size));
-            walk.addr.set(addr.wrapping_add(size));
-            walk.segments.set(walk.segments.get().wrapping_add(1));
-            address = 0;
+        let right = node.right;
+        if node.start <= last && addr > node.last && right != 0 {
+            // The kernel looks whether the right subtree ends before the address. It cannot: this node's subtree
+            // does not, and neither its left part nor the node itself reaches so far.
+            walk.count(VISITED + touched + u32::from(right != leftmost));
+            address = right;
             continue;
         }
-        let right = node.right;
-        if right == 0 {
+        walk.count(touched);
+        if node.start > last || node.start > addr || addr > node.last {
             return Ok((walk.length(), Walk::Done));
         }
-        walk.touch(u16::from(right != leftmost));
-        // The kernel looks whether the right subtree ends before the address. It cannot: this node's subtree
-        // does not, and neither its left part nor the node itself reaches so far.
-        walk.visit();
-        address = right;
+        let found = Found::read::<A>(address)?;
+        if found.perm & request.access == 0 {
+            return Ok((walk.length(), Walk::Done));
+        }
+        let size = found.size.wrapping_sub(addr).wrapping_add(node.start);
+        walk.covered.set(walk.covered.get().wrapping_add(size));
+        walk.addr.set(addr.wrapping_add(size));
+        walk.segments.set(walk.segments.get().wrapping_add(1));
+        address = 0;
     }
     Ok((Length::UNKNOWN, Walk::Truncated))
 }
