@@ -18,7 +18,7 @@ use crate::progress::step;
 use anyhow::{Result, anyhow, ensure};
 use apt::Privilege;
 use plan::{Finding, Findings, Step};
-use requirement::{FOR_MODULES, PEERS, REQUIREMENTS, Requirement, Source};
+use requirement::{BROWSER, FOR_MODULES, PEERS, REQUIREMENTS, Requirement, Source};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -108,6 +108,14 @@ pub(crate) fn ensure_for_modules(series: Series, with_source: bool) -> Result<()
 /// [`NoPrivilege`], or what failed.
 pub(crate) fn ensure_peers() -> Result<()> {
     ensure_all(PEERS)
+}
+
+/// Gets the browser that reports are tested in; says nothing when it is there.
+///
+/// # Errors
+/// [`NoPrivilege`], or what failed.
+pub(crate) fn ensure_browser() -> Result<()> {
+    ensure_all(BROWSER)
 }
 
 fn ensure_all(requirements: &[Requirement]) -> Result<()> {
