@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 
 fn recording(parent: &Path) -> PathBuf {
     let dir = parent.join("rec");
-    synthetic::write(&dir, &Shape { faults: 2000, translations: 500, ..Shape::default() }).unwrap();
+    synthetic::write(&dir, &Shape { faults: 2000, churn: 0, translations: 500, ..Shape::default() }).unwrap();
     dir
 }
 
