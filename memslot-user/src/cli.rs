@@ -1,7 +1,8 @@
 //! The command line.
 
 use crate::cmd::{
-    bench_engines, bench_reader, chart, compare, doctor, engines, experiment, export, generate, paint, ple, record, replay, report, serve, summary, top, workload,
+    bench_engines, bench_reader, chart, compare, doctor, engines, experiment, export, generate, paint, ple,
+    record, replay, report, serve, summary, top, workload,
 };
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;

@@ -603,3 +603,68 @@ fn filters_leave_out_what_they_say_and_count_it() {
         );
     });
 }
+
+/// What `memslot top` printed while a workload ran, and what that forecast.
+fn topped(kind: AttachKind, name: &str) -> (Value, Value) {
+    let folder = PathBuf::from(
+        std::env::var_os("MEMSLOT_LAB").expect("MEMSLOT_LAB names the folder of the lab's recordings"),
+    );
+    let read = |ending: &str| -> Value {
+        let path = folder.join(format!("{}-top-{name}.{ending}", kind.name()));
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap()
+    };
+    (read("top"), read("workload"))
+}
+
+#[test]
+#[ignore = "needs the lab's recordings: cargo xtask test"]
+fn top_shows_every_call_of_a_workload() {
+    for kind in KINDS {
+        for (name, probe, function) in [
+            ("vm", "page_fault", "kvm_mmu_page_fault"),
+            ("vcpu", "page_fault", "kvm_mmu_page_fault"),
+            ("device", "translate", "translate_desc"),
+            ("queue", "translate", "translate_desc"),
+            ("ple", "ple", "pause_interception"),
+        ] {
+            let (top, workload) = topped(kind, name);
+            let of = format!("{} {name}", kind.name());
+            assert_eq!((&top["schema"], &top["lost"]), (&1.into(), &0.into()), "{of}");
+            let rows: Vec<&Value> =
+                top["rows"].as_array().unwrap().iter().filter(|row| row["probe"] == probe).collect();
+            let calls: u64 = rows.iter().map(|row| number(row, "calls")).sum();
+            assert_eq!(workload["exact"], true, "{of}");
+            assert_eq!(Some(calls), workload["calls"][function].as_u64(), "{of}");
+            for row in &rows {
+                assert_eq!(row["estimated"], false, "{of}");
+                assert!(row["p50_ns"].as_f64() > Some(0.0), "{of}: {row}");
+                let searches = probe != "ple";
+                assert_eq!(row["mean_visited"].as_f64().is_some(), searches, "{of}: {row}");
+                assert_eq!(row["window"].is_object(), probe == "ple", "{of}: {row}");
+                let keys = ["vm", "vcpu", "device", "queue"].map(|key| row[key].is_u64());
+                let expected = match name {
+                    "vm" => [true, false, false, false],
+                    "vcpu" | "ple" => [true, true, false, false],
+                    "device" => [false, false, true, false],
+                    _ => [false, false, true, true],
+                };
+                assert_eq!(keys, expected, "{of}: {row}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs the lab's recordings: cargo xtask test"]
+fn top_prints_a_line_of_json_for_each_interval() {
+    let folder = PathBuf::from(std::env::var_os("MEMSLOT_LAB").expect("MEMSLOT_LAB names the folder"));
+    let text = fs::read_to_string(folder.join("top.ndjson")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3);
+    for pair in lines.windows(2) {
+        let (before, after) = (number(&pair[0], "time_ns"), number(&pair[1], "time_ns"));
+        assert_eq!(after - before, number(&pair[1], "span_ns"), "one follows the other");
+        assert!(number(&pair[1], "span_ns") >= 300_000_000);
+    }
+}

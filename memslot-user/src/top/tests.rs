@@ -359,7 +359,7 @@ fn json_holds_what_the_table_shows() {
 fn a_recording_is_replayed_to_its_last_call() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("r");
-    synthetic::write(&dir, &Shape { faults: 3000, translations: 700, ..Shape::default() }).unwrap();
+    synthetic::write(&dir, &Shape { faults: 3000, churn: 0, translations: 700, ..Shape::default() }).unwrap();
     let recording = Recording::open(&dir).unwrap();
     let mut source = Replay::new(&recording, None).unwrap();
     let mut whole = Tick::default();

@@ -19,7 +19,7 @@ use crate::progress::step;
 use anyhow::{Result, anyhow, ensure};
 use apt::Privilege;
 use plan::{Finding, Findings, Step};
-use requirement::{FLEET, FOR_MODULES, PEERS, REQUIREMENTS, Requirement, Source};
+use requirement::{BROWSER, FLEET, FOR_MODULES, PEERS, REQUIREMENTS, Requirement, Source};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -120,6 +120,14 @@ pub(crate) fn ensure_peers() -> Result<()> {
 /// [`NoPrivilege`], or what failed.
 pub(crate) fn ensure_fleet() -> Result<()> {
     ensure_all(FLEET)
+}
+
+/// Gets the browser that reports are tested in; says nothing when it is there.
+///
+/// # Errors
+/// [`NoPrivilege`], or what failed.
+pub(crate) fn ensure_browser() -> Result<()> {
+    ensure_all(BROWSER)
 }
 
 fn ensure_all(requirements: &[Requirement]) -> Result<()> {

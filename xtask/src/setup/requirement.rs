@@ -129,6 +129,14 @@ fn module_tools() -> Result<String, String> {
         found.iter().filter_map(|found| found.as_deref().err()).map(AsRef::as_ref).collect();
     if missing.is_empty() { runs("gcc-12", &["--version"]) } else { Err(missing.join(", ")) }
 }
+
+/// What the tests of reports need on top.
+pub(crate) const BROWSER: &[Requirement] = &[Requirement {
+    name: "Chromium, to look at reports",
+    check: || runs("chromium", &["--version"]),
+    source: Source::Packages(&["chromium"]),
+}];
+
 /// What a comparison with other tools needs on top.
 pub(crate) const PEERS: &[Requirement] = &[Requirement {
     name: "perf and bpftrace, to compare with in the lab",

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every test that there is.
 
+mod browser;
 mod compare;
 mod dist;
 mod documents;
@@ -22,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long)]
     no_lab: bool,
     /// Only this stage; may be repeated
-    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "lab", "probes", "trouble", "modules", "peers", "fleet", "dist", "documents", "compare", "run"])]
+    #[arg(long, value_name = "STAGE", value_parser = ["format", "lints", "unit", "browser", "lab", "probes", "trouble", "modules", "peers", "fleet", "dist", "documents", "compare", "run"])]
     stage: Vec<String>,
 }
 
@@ -56,6 +57,7 @@ impl Args {
             Stage::new("format", "format", format),
             Stage::new("lints", "lints", lints),
             Stage::new("unit", "unit, property and command-line tests", unit_tests),
+            Stage::new("browser", "reports in a browser", browser::run),
         ];
         if let Some(memslot) = memslot.as_deref() {
             stages.push(Stage::new("lab", "the lab itself, on both kernels", lab_tests::lab_itself));

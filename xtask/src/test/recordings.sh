@@ -69,6 +69,27 @@ for attach in fentry kprobe; do
     options=
 done
 
+# What top shows while a workload runs, which says in a file how many calls it made.
+# topped ATTACH NAME "OPTIONS" COMMAND…
+topped() {
+    attach=$1 name=$1-top-$2 options=$3
+    shift 3
+    echo "$name"
+    # shellcheck disable=SC2086 # several words
+    memslot top --once --json --attach "$attach" $options -- \
+        sh -c 'out=$1; shift; exec "$@" >"$out"' sh "$PWD/$name.workload" "$@" >"$name.top"
+}
+for attach in fentry kprobe; do
+    slots="memslot workload slots --json --slots 53 --order shuffled --accesses 1500 --rounds 2"
+    topped $attach vm "--by vm --mode histogram" $slots
+    topped $attach vcpu "--by vcpu --mode events" $slots
+    vhost="memslot workload vhost --json --regions 53 --order shuffled --kicks 4"
+    topped $attach device "--by vm --mode histogram" $vhost
+    topped $attach queue "--by queue --mode events" $vhost
+    topped $attach ple "--by vcpu --mode events" memslot workload ple --json --overcommit --pauses 300
+done
+memslot top --json --count 3 --interval 300ms >top.ndjson
+
 # The same with the kernel's own trace events beside it: its windows, and what moves them.
 events=/sys/kernel/tracing/events
 echo 16384 >/sys/kernel/tracing/buffer_size_kb

@@ -1,11 +1,11 @@
 //! What the runs before foretold of another search, and what the kernel after did.
 
 use super::{Job, SIDES, whole};
+use crate::chart::Picture;
 use crate::chart::page::Key;
 use crate::chart::palette::{GREEN, Look, Marker, PURPLE};
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
-use crate::chart::Picture;
 use crate::compare::{Foretold, Interval};
 use crate::model::Probe;
 
