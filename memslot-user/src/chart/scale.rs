@@ -152,6 +152,14 @@ impl Axis {
         Self::new(Kind::Log, 1.0, (calls.max(2) as f64) * 1.15, ticks)
     }
 
+    /// The same axis of times that count instructions, as in the lab's exact mode.
+    pub(crate) fn in_instructions(mut self) -> Self {
+        for tick in &mut self.ticks {
+            tick.label = text::figure(tick.value);
+        }
+        self
+    }
+
     /// The same axis with ticks at given values alone.
     pub(crate) fn at_values(mut self, values: &[u64]) -> Self {
         self.ticks = values.iter().map(|value| Self::whole(*value, 0)).collect();

@@ -1,6 +1,6 @@
 //! The distribution before and after, one over the other.
 
-use super::{Job, SIDES, whole};
+use super::{Job, SIDES};
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
 use crate::chart::series::distribution;
@@ -38,11 +38,12 @@ pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
                 .filter(|(points, _)| !points.is_empty())
                 .map(|(points, (_, look))| Item::Line { points, look, width: 2.5, marked: false })
                 .collect();
+            let (x, x_name) = job.latencies("latency of one call", low, high);
             (!items.is_empty()).then(|| Panel {
                 heading: format!("{}, {}", key.1.name(), sized(job.probe, key.0)),
                 note: None,
-                x: Axis::time(whole(low), whole(high)),
-                x_name: "latency of one call (logarithmic)".into(),
+                x,
+                x_name,
                 y: Axis::even(1.0, text::share),
                 y_name: "share of the calls that took no longer".into(),
                 items,

@@ -12,6 +12,7 @@ mod tests;
 
 use super::page::{Key, Page, Remark};
 use super::palette::{BLUE, Look, Marker, ORANGE};
+use super::scale::Axis;
 use super::{Picture, Size, footer, text};
 use crate::compare::{Clock, Comparison, Pooled, SideSummary};
 use crate::model::Probe;
@@ -112,6 +113,16 @@ impl Job<'_> {
             reasons.into_iter().map(|text| Remark { text: format!("not comparable: {text}"), warning: true }),
         );
         remarks
+    }
+
+    /// An axis of latencies, with its name: instructions where both sides counted them.
+    fn latencies(&self, name: &str, low: f64, high: f64) -> (Axis, String) {
+        let axis = Axis::time(whole(low), whole(high));
+        if self.comparison.exact {
+            (axis.in_instructions(), format!("{name}, instructions (logarithmic)"))
+        } else {
+            (axis, format!("{name} (logarithmic)"))
+        }
     }
 
     fn draw(&self, panels: &super::panels::Panels, page: &Page) -> Option<Picture> {

@@ -1,6 +1,6 @@
 //! What the runs before foretold of another search, and what the kernel after did.
 
-use super::{Job, SIDES, whole};
+use super::{Job, SIDES};
 use crate::chart::Picture;
 use crate::chart::page::Key;
 use crate::chart::palette::{GREEN, Look, Marker, PURPLE};
@@ -23,7 +23,7 @@ pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
         .into_iter()
         .filter_map(|figure| {
             let rows: Vec<&Foretold> = rows.iter().filter(|row| row.figure == figure).copied().collect();
-            panel(figure, &rows, things)
+            panel(job, figure, &rows, things)
         })
         .collect();
     let mut page = job.page(
@@ -35,7 +35,7 @@ pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     job.draw(&Panels { panels, columns, least_height: 420.0 }, &page)
 }
 
-fn panel(figure: &str, rows: &[&Foretold], things: &str) -> Option<Panel> {
+fn panel(job: &Job<'_>, figure: &str, rows: &[&Foretold], things: &str) -> Option<Panel> {
     let sizes: Vec<u64> = rows.iter().map(|row| row.size).collect();
     let observed = |value: f64| Some(Interval { value, low: value, high: value });
     type Of = fn(&Foretold) -> Option<Interval>;
@@ -60,13 +60,14 @@ fn panel(figure: &str, rows: &[&Foretold], things: &str) -> Option<Panel> {
     for ((_, look), of) in WAYS.into_iter().zip(ways) {
         series(look, values(&of));
     }
+    let (y, y_name) = job.latencies("latency", low, high);
     Some(Panel {
         heading: figure.to_owned(),
         note: None,
         x: Axis::number(*sizes.first()?, *sizes.last()?).at_values(&sizes),
         x_name: format!("number of {things} (logarithmic)"),
-        y: Axis::time(whole(low), whole(high)),
-        y_name: "latency (logarithmic)".into(),
+        y,
+        y_name,
         items,
     })
 }

@@ -12,8 +12,8 @@ const LINE: Look = Look { colour: BLUE, shape: Marker::Circle, dash: None };
 const ZERO: Look = Look { colour: SOFT, shape: Marker::Circle, dash: Some((4.0, 4.0)) };
 
 pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
-    let panels: Vec<Panel> =
-        job.comparison.shifts.iter().filter(|shift| shift.probe == job.probe).take(12).map(panel).collect();
+    let shifts = job.comparison.shifts.iter().filter(|shift| shift.probe == job.probe);
+    let panels: Vec<Panel> = shifts.take(12).map(|shift| panel(shift, job.comparison.exact)).collect();
     if panels.is_empty() {
         return None;
     }
@@ -31,7 +31,7 @@ pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     job.draw(&Panels { panels, columns, least_height: 420.0 }, &page)
 }
 
-fn panel(shift: &Shift) -> Panel {
+fn panel(shift: &Shift, exact: bool) -> Panel {
     let ends = shift.levels.iter().flat_map(|level| [level.low, level.high, 0.0]);
     let (low, high) = ends.fold((0.0_f64, 0.0_f64), |(low, high), y| (low.min(y), high.max(y)));
     let place = |level: f64| level * 100.0;
@@ -49,8 +49,9 @@ fn panel(shift: &Shift) -> Panel {
         note: None,
         x: Axis::even(100.0, |value| format!("{} %", text::figure(value))),
         x_name: "share of the calls below".into(),
-        y: Axis::between(low, high, text::tick),
-        y_name: "difference, after less before".into(),
+        y: Axis::between(low, high, if exact { text::figure } else { text::tick }),
+        y_name: if exact { "instructions, after less before" } else { "difference, after less before" }
+            .into(),
         items,
     }
 }

@@ -1,6 +1,6 @@
 //! Median latency against the number of slots, regions or vCPUs.
 
-use super::{Job, SIDES, whole};
+use super::{Job, SIDES};
 use crate::chart::Picture;
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
@@ -26,7 +26,7 @@ pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
         .into_iter()
         .filter_map(|(kind, name)| {
             let rows: Vec<&Row> = medians.iter().filter(|row| row.kind == kind).copied().collect();
-            panel(name, &rows, things)
+            panel(job, name, &rows, things)
         })
         .collect();
     if panels.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
 }
 
 /// Nothing where there is one size only.
-fn panel(name: &str, rows: &[&Row], things: &str) -> Option<Panel> {
+fn panel(job: &Job<'_>, name: &str, rows: &[&Row], things: &str) -> Option<Panel> {
     let sizes: Vec<u64> = rows.iter().map(|row| row.size).collect();
     if sizes.len() < 2 {
         return None;
@@ -60,13 +60,14 @@ fn panel(name: &str, rows: &[&Row], things: &str) -> Option<Panel> {
         let points = estimates.iter().map(|(at, one)| (*at, one.value)).collect();
         items.push(Item::Line { points, look, width: 2.5, marked: true });
     }
+    let (y, y_name) = job.latencies("median latency", low, high);
     Some(Panel {
         heading: name.to_owned(),
         note: None,
         x: Axis::number(*sizes.first()?, *sizes.last()?).at_values(&sizes),
         x_name: format!("number of {things} (logarithmic)"),
-        y: Axis::time(whole(low), whole(high)),
-        y_name: "median latency (logarithmic)".into(),
+        y,
+        y_name,
         items,
     })
 }

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::chart::Format;
-use crate::chart::palette::{GREEN, VERMILLION};
-use crate::compare::{Options, compare, simulated};
+use crate::chart::canvas::Shape;
+use crate::chart::palette::{GREEN, PURPLE, VERMILLION};
+use crate::compare::{Foretold, Interval, Options, Unit, compare, simulated};
 use plotters::style::RGBColor;
 
 fn has(image: &Picture, colour: RGBColor) -> bool {
@@ -38,4 +39,45 @@ fn every_chart_is_drawn_where_it_has_something_to_show() {
     assert!(!images.iter().any(|(name, _)| name.contains("size")), "{}", images.len());
     let nothing = compare(&[], &[], &Options::default(), &|_| ());
     assert!(draw_all(&nothing, [&Pooled::default(), &Pooled::default()]).is_empty());
+}
+
+fn texts(picture: &Picture) -> String {
+    let texts = picture.shapes.iter().filter_map(|shape| match shape {
+        Shape::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_was_foretold_is_drawn_beside_what_was_observed_and_instructions_are_called_so() {
+    let (before, after) = simulated::slower(&[3, 53], 8);
+    let mut comparison = compare(&before.0, &after.0, &Options::default(), &|_| ());
+    let interval = |value: f64| Some(Interval { value, low: value * 0.9, high: value * 1.1 });
+    comparison.foretold = [3, 53]
+        .into_iter()
+        .flat_map(|size| ["p50", "p90", "p99"].map(|figure| (size, figure)))
+        .map(|(size, figure)| Foretold {
+            probe: Probe::PageFault,
+            size,
+            engine: "linear",
+            figure,
+            unit: Unit::Ns,
+            before: 2000.0,
+            by_slope: interval(2400.0),
+            by_clock: None,
+            after: 2500.0,
+        })
+        .collect();
+    let drawn = |comparison: &Comparison| {
+        let images = draw_all(comparison, [&before.1, &after.1]);
+        images.into_iter().find(|(name, _)| name == "compare-page-fault-prediction").unwrap().1
+    };
+    let picture = drawn(&comparison);
+    assert!([BLUE, ORANGE, PURPLE].into_iter().all(|colour| has(&picture, colour)));
+    assert!(texts(&picture).contains(" µs") && !texts(&picture).contains("instructions"));
+    comparison.exact = true;
+    assert!(
+        texts(&drawn(&comparison)).contains("instructions") && !texts(&drawn(&comparison)).contains("2 µs")
+    );
 }
