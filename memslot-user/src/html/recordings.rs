@@ -228,7 +228,9 @@ fn provenance(digest: &Digest) -> Markup {
         rows.push((format!("probe {}", probe.name()), format!("{} by {kind}", functions.join(", "))));
         rows.extend(one.note.iter().map(|note| (format!("note on {}", probe.name()), note.clone())));
     }
-    rows.extend(meta.parameters.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let parameters: Vec<String> =
+        meta.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    rows.push(("module parameters".into(), parameters.join(" ")));
     rows.extend(
         meta.vms.iter().map(|vm| (format!("VM {}", vm.vm.0), format!("{}, process {}", vm.name, vm.pid))),
     );
