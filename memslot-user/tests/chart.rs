@@ -184,7 +184,7 @@ fn a_report_is_one_file_that_says_what_is_missing() {
     assert!(code.output().unwrap().status.code() <= Some(1));
     memslot("report").arg(&compared).arg("-o").arg(&file).assert().success();
     let html = std::fs::read_to_string(&file).unwrap();
-    assert!(html.contains("Too few runs to tell") && html.contains("data:image/png;base64,"));
+    assert!(html.contains("What changed") && html.contains("data:image/png;base64,"), "{html}");
     memslot("report").arg(&compared).arg(&dir).arg("-o").arg(&file).assert().code(2);
 
     let table = dir.join("faults.arrow");
