@@ -66,7 +66,7 @@ fn several_recordings_are_drawn_and_summed_up_in_one_go() {
     let document = json(&output.get_output().stdout);
     assert_eq!((&document["schema"], &document["sound"]), (&Value::from(1), &Value::from(true)));
     let charts = document["charts"].as_array().unwrap();
-    assert_eq!(charts.len(), 12, "six of page faults, six of translations, none of PLE");
+    assert_eq!(charts.len(), 19, "ten of page faults, nine of translations, none of PLE");
     for chart in charts {
         let (width, height) = size_of(&out.join(chart["file"].as_str().unwrap()));
         assert_eq!(Value::from(width), chart["width"]);
@@ -100,10 +100,99 @@ fn one_probe_is_drawn_even_without_events() {
     let output =
         memslot("chart").arg(&dir).args(["--no-replay", "--probe", "ple", "-o"]).arg(&out).assert().success();
     let listed = String::from_utf8(output.get_output().stdout.clone()).unwrap();
-    let expected = ["latency", "window", "yields", "replay", "policies"]
+    let expected = ["latency", "over-time", "ecdf", "percentiles", "window", "yields", "replay", "policies"]
         .map(|chart| format!("ple-{chart}.png"))
         .map(|file| format!("{}\n", out.join(file).display()));
     assert_eq!(listed, expected.concat());
+}
+
+#[test]
+fn charts_can_be_chosen_and_written_as_svg_or_both() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = recording(parent.path(), "r", &Shape { faults: 900, translations: 300, ..Shape::default() });
+    let out = parent.path().join("charts");
+    let output = memslot("chart")
+        .arg(&dir)
+        .args([
+            "--no-replay",
+            "--json",
+            "--only",
+            "over-time",
+            "--only",
+            "layout",
+            "--format",
+            "svg,png",
+            "-o",
+        ])
+        .arg(&out)
+        .assert()
+        .success();
+    let document = json(&output.get_output().stdout);
+    let charts: Vec<_> =
+        document["charts"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap()).collect();
+    let expected = ["page-fault-over-time", "page-fault-layout", "translate-over-time"];
+    let expected: Vec<String> = expected
+        .into_iter()
+        .flat_map(|stem| ["png", "svg"].map(|ending| format!("{stem}.{ending}")))
+        .collect();
+    assert_eq!(charts, expected);
+    for chart in charts {
+        let path = out.join(chart);
+        if chart.ends_with(".png") {
+            assert_eq!(size_of(&path).0, 1600);
+        } else {
+            let svg = std::fs::read_to_string(&path).unwrap();
+            assert!(
+                svg.starts_with("<svg ") && svg.contains("width=\"1600\"") && svg.contains("<text "),
+                "{chart}"
+            );
+        }
+    }
+    // What was asked for and has nothing to show says so, and is no error.
+    memslot("chart").arg(&dir).args(["--no-replay", "--only", "yields", "-o"]).arg(&out).assert().success();
+    assert!(out.join("ple-yields.png").exists());
+    memslot("chart").arg(&dir).args(["--only", "nonsense"]).assert().code(2);
+}
+
+#[test]
+fn a_report_is_one_file_that_says_what_is_missing() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = recording(parent.path(), "r", &Shape { faults: 900, translations: 300, ..Shape::default() });
+    let file = parent.path().join("report.html");
+    memslot("report").arg(&dir).arg("-o").arg(&file).assert().success();
+    let html = std::fs::read_to_string(&file).unwrap();
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("<strong>Whole</strong>"));
+    for part in
+        ["Page faults", "vhost translations", "Engines over the same look-ups", "Provenance of synthetic"]
+    {
+        assert!(html.contains(part), "{part}");
+    }
+    assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 2, "nothing lies beside it");
+    // A comparison's directory is told from a recording's.
+    let other =
+        recording(parent.path(), "s", &Shape { faults: 900, translations: 300, seed: 2, ..Shape::default() });
+    let compared = parent.path().join("compared");
+    let mut compare = Command::cargo_bin("memslot").unwrap();
+    let code = compare
+        .arg("compare")
+        .arg("--before")
+        .arg(&dir)
+        .arg("--after")
+        .arg(&other)
+        .arg("--out")
+        .arg(&compared);
+    assert!(code.output().unwrap().status.code() <= Some(1));
+    memslot("report").arg(&compared).arg("-o").arg(&file).assert().success();
+    let html = std::fs::read_to_string(&file).unwrap();
+    assert!(html.contains("What changed") && html.contains("data:image/png;base64,"), "{html}");
+    memslot("report").arg(&compared).arg(&dir).arg("-o").arg(&file).assert().code(2);
+
+    let table = dir.join("faults.arrow");
+    let bytes = std::fs::read(&table).unwrap();
+    std::fs::write(&table, &bytes[..bytes.len() - 4]).unwrap();
+    memslot("report").arg(&dir).arg("-o").arg(&file).assert().code(1);
+    let html = std::fs::read_to_string(&file).unwrap();
+    assert!(html.contains("Incomplete") && html.contains("synthetic: the recording was cut off"));
 }
 
 #[test]

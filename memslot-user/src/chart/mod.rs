@@ -264,9 +264,9 @@ pub fn worthwhile(chart: Chart, probe: Probe, digests: &[&Digest]) -> bool {
         }),
         Chart::PlePolicies => having(1, |digest, _| !digest.ple_simulated.is_empty()),
         Chart::OverTime => having(1, |digest, probe| !digest.probe(probe).over_time.is_empty()),
-        Chart::Layout => {
-            having(1, |digest, _| digest.layouts.values().any(|slots| !slots.largest().is_empty()))
-        }
+        Chart::Layout => having(1, |digest, _| {
+            digest.layouts.values().any(|slots| slots.largest().iter().any(|slot| slot.1 > 0))
+        }),
         _ => having(1, |digest, probe| digest.probe(probe).latency.count() > 0),
     }
 }

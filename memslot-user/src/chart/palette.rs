@@ -20,6 +20,8 @@ pub(crate) const VIOLET: RGBColor = RGBColor(0x4b, 0x1d, 0x6b);
 pub(crate) const WHITE: RGBColor = RGBColor(0xff, 0xff, 0xff);
 /// Paper that stays as light where a page is dark; not quite white, so that a reader can tell.
 pub(crate) const SHEET: RGBColor = RGBColor(0xfd, 0xfd, 0xfd);
+/// Grid lines on it.
+pub(crate) const SHEET_GRID: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);
 /// Text.
 pub(crate) const INK: RGBColor = RGBColor(0x1a, 0x1a, 0x1a);
 /// Text of second rank.

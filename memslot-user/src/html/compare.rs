@@ -164,11 +164,14 @@ fn conclusion(compared: &Compared) -> Markup {
     };
     let tally = |verdict: &str| compared.comparisons.iter().filter(|row| row.verdict == verdict).count();
     let mut lines = vec![format!(
-        "Of {} figures, {} are slower, {} faster; of {} no difference was found. A change takes {} and an adjusted p of {}.",
+        "Of {} figures, {} are slower and {} faster; {} show no difference, {} have too few runs to tell, {} are not \
+         comparable. A change takes {} and an adjusted p of {}.",
         compared.comparisons.len(),
         tally("slower"),
         tally("faster"),
         tally("no_difference"),
+        tally("too_few_runs"),
+        tally("not_comparable"),
         text::share(compared.threshold),
         compared.change_at
     )];

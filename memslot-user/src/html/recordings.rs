@@ -96,12 +96,25 @@ fn conclusion(digests: &[Digest]) -> Markup {
     if all == 0 {
         wrong.push("No call was recorded.".into());
     }
+    let clocks = clocks(digests);
     if wrong.is_empty() {
         let line = format!("All {} calls are in the figures; none was lost.", text::count(all));
-        verdict(Some(true), "Whole", &[line])
+        verdict(Some(true), "Whole", &[vec![line], clocks].concat())
     } else {
-        verdict(Some(false), "Incomplete: read the figures with care", &wrong)
+        verdict(Some(false), "Incomplete: read the figures with care", &[wrong, clocks].concat())
     }
+}
+
+/// What kind of time it is, where it is not that of the hardware.
+fn clocks(digests: &[Digest]) -> Vec<String> {
+    let mut words: Vec<String> = digests
+        .iter()
+        .filter_map(|digest| digest.meta.host.virtualised.as_deref())
+        .map(|hypervisor| chart::virtualised(hypervisor) + ".")
+        .collect();
+    words.sort_unstable();
+    words.dedup();
+    words
 }
 
 fn card(digest: &Digest, probe: Probe) -> Markup {
@@ -162,9 +175,6 @@ fn notes(digests: &[Digest]) -> Markup {
     let mut lines = tables::notes(digests);
     for digest in digests {
         lines.extend(digest.meta.warnings.iter().map(|warning| format!("{}: {warning}", digest.label)));
-        if let Some(hypervisor) = &digest.meta.host.virtualised {
-            lines.push(format!("{}: {}", digest.label, chart::virtualised(hypervisor)));
-        }
     }
     html! {
         @if lines.is_empty() { p { "Nothing was lost, and there is nothing else to say." } }
@@ -218,7 +228,9 @@ fn provenance(digest: &Digest) -> Markup {
         rows.push((format!("probe {}", probe.name()), format!("{} by {kind}", functions.join(", "))));
         rows.extend(one.note.iter().map(|note| (format!("note on {}", probe.name()), note.clone())));
     }
-    rows.extend(meta.parameters.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let parameters: Vec<String> =
+        meta.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    rows.push(("module parameters".into(), parameters.join(" ")));
     rows.extend(
         meta.vms.iter().map(|vm| (format!("VM {}", vm.vm.0), format!("{}, process {}", vm.name, vm.pid))),
     );

@@ -7,7 +7,7 @@ use super::error::Error;
 use arrow_ipc::{Buffer as BufferPlace, Message, MessageHeader, RecordBatch, root_as_message};
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Rows that a batch can have at most; the writer makes 65,536.
 const MOST_ROWS: i64 = 1 << 20;
@@ -48,6 +48,11 @@ impl Frames {
     /// The schema has been read: batches have so many columns.
     pub(super) fn expect_columns(&mut self, columns: usize) {
         self.columns = columns;
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Where the next message begins.

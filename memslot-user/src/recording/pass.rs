@@ -21,8 +21,8 @@ impl<'a> Pass<'a> {
         Self { rows: 0, cut_off: false, progress }
     }
 
-    /// Hands every row of a table to `take`. Another thread reads and decodes meanwhile, which is most of
-    /// the work; it is a few batches ahead at most.
+    /// Hands every row of a table to `take`. Another thread reads and decompresses meanwhile, which is about
+    /// half of the work; it is a few batches ahead at most.
     pub(crate) fn each<T: Stored + Send>(
         &mut self,
         mut rows: Rows<T>,
@@ -39,8 +39,11 @@ impl<'a> Pass<'a> {
                 }
                 rows.truncated().is_some()
             });
+            let mut decoded = Vec::new();
             for batch in receive {
-                for row in &batch? {
+                decoded.clear();
+                batch?.rows(&mut decoded)?;
+                for row in &decoded {
                     take(row);
                     self.rows += 1;
                     if self.rows.is_multiple_of(REPORT) {

@@ -5,6 +5,7 @@ use super::frame::{Frame, Frames};
 use super::row::{Row, Stored};
 use super::{META_FILE, Meta, SCHEMA};
 use crate::model::{AccountRow, Bucket, Fault, PleExit, RegionChange, SlotChange, Translation};
+use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_schema_from_ipc_buffer;
 use arrow_ipc::reader::StreamDecoder;
@@ -191,39 +192,62 @@ impl<T: Stored> Rows<T> {
         self.truncated
     }
 
-    /// The rows of the next batch; nothing at the end.
-    pub(crate) fn next_batch(&mut self) -> Option<Result<Vec<T>, Error>> {
-        match self.fill() {
-            Ok(true) => Some(Ok(std::mem::take(&mut self.batch))),
-            Ok(false) => None,
-            Err(error) => {
-                self.frames = None;
-                Some(Err(error))
+    /// The next batch, whose rows are still to be decoded; nothing at the end.
+    pub(crate) fn next_batch(&mut self) -> Option<Result<Batch, Error>> {
+        let batch = self.batch().transpose();
+        if matches!(batch, Some(Err(_)) | None) {
+            self.frames = None;
+        }
+        batch
+    }
+
+    /// Reads messages until one is a batch.
+    fn batch(&mut self) -> Result<Option<Batch>, Error> {
+        loop {
+            let Some(frames) = &mut self.frames else { return Ok(None) };
+            let message = match frames.next()? {
+                Frame::Message(message) => message,
+                Frame::End => return Ok(None),
+                Frame::CutOff => {
+                    self.truncated = Some(Truncated { file: T::Row::FILE, bytes: frames.remaining() });
+                    return Ok(None);
+                }
+            };
+            if let Some(batch) = decode::<T>(frames, &mut self.decoder, message)? {
+                return Ok(Some(batch));
             }
         }
     }
 
-    /// Reads messages until there are rows; false at the end.
+    /// Decodes the next batch that has rows; false at the end.
     fn fill(&mut self) -> Result<bool, Error> {
         self.batch.clear();
         self.next = 0;
         while self.batch.is_empty() {
-            let Some(frames) = &mut self.frames else { return Ok(false) };
-            let message = match frames.next()? {
-                Frame::Message(message) => message,
-                Frame::End => {
-                    self.frames = None;
-                    return Ok(false);
-                }
-                Frame::CutOff => {
-                    self.truncated = Some(Truncated { file: T::Row::FILE, bytes: frames.remaining() });
-                    self.frames = None;
-                    return Ok(false);
-                }
-            };
-            decode::<T>(frames, &mut self.decoder, message, &mut self.batch)?;
+            match self.next_batch() {
+                Some(batch) => batch?.rows(&mut self.batch)?,
+                None => return Ok(false),
+            }
         }
         Ok(true)
+    }
+}
+
+/// A batch of a table as it is stored.
+pub(crate) struct Batch {
+    columns: RecordBatch,
+    path: PathBuf,
+    at: u64,
+}
+
+impl Batch {
+    /// Decodes its rows and appends them.
+    pub(crate) fn rows<T: Stored>(self, rows: &mut Vec<T>) -> Result<(), Error> {
+        T::Row::decode(&self.columns, rows).map_err(|reason| Error::Corrupt {
+            path: self.path,
+            at: self.at,
+            reason,
+        })
     }
 }
 
@@ -237,13 +261,12 @@ fn fits(found: &Schema, known: &Schema) -> bool {
     fit && found.next().is_none()
 }
 
-/// Decodes one message; appends its rows, if it is a batch.
+/// Decodes one message; what it holds, if it is a batch.
 fn decode<T: Stored>(
     frames: &mut Frames,
     decoder: &mut StreamDecoder,
     message: Vec<u8>,
-    rows: &mut Vec<T>,
-) -> Result<(), Error> {
+) -> Result<Option<Batch>, Error> {
     if frames.at() == 0 {
         let schema =
             try_schema_from_ipc_buffer(&message).map_err(|error| frames.corrupt(error.to_string()))?;
@@ -254,14 +277,14 @@ fn decode<T: Stored>(
     }
     let length = message.len();
     let mut buffer = Buffer::from_vec(message);
+    let mut batch = None;
     while !buffer.is_empty() {
-        let batch = decoder.decode(&mut buffer).map_err(|error| frames.corrupt(error.to_string()))?;
-        if let Some(batch) = batch {
-            T::Row::decode(&batch, rows).map_err(|reason| frames.corrupt(reason))?;
-        }
+        // A message is one batch at most.
+        batch = decoder.decode(&mut buffer).map_err(|error| frames.corrupt(error.to_string()))?.or(batch);
     }
+    let batch = batch.map(|columns| Batch { columns, path: frames.path().to_owned(), at: frames.at() });
     frames.advance(length);
-    Ok(())
+    Ok(batch)
 }
 
 impl<T: Stored> Iterator for Rows<T> {

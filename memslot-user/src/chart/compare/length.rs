@@ -25,7 +25,7 @@ pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
             (0..2).filter_map(|side| of(side, *size)?.0.last_key_value().map(|(length, _)| *length))
         })
         .max();
-    let Some(longest) = longest else { return None };
+    let longest = longest?;
     let axis = Axis::length(longest);
     let sections = sizes.iter().map(|size| Section {
         heading: sized(job.probe, *size),

@@ -4,7 +4,7 @@ use super::heat::Heat;
 use super::{Job, float};
 use crate::chart::canvas::{Anchor, Canvas, Rect};
 use crate::chart::page::{BODY, HEADING, Key, SMALL};
-use crate::chart::palette::{AXIS, GREY, GRID, VERMILLION, WHITE};
+use crate::chart::palette::{AXIS, GREY, SHEET_GRID, VERMILLION, WHITE};
 use crate::chart::scale::Axis;
 use crate::chart::{Picture, text};
 use crate::digest::{Digest, OverTime, Source};
@@ -82,7 +82,7 @@ fn one(canvas: &mut Canvas, job: &Job<'_>, digest: &Digest, (heat, latency): (He
     canvas.sheet(plot);
     for (tick, _) in latency.labelled(plot.height(), 6.0, SMALL.size, |_| SMALL.size) {
         let y = plot.y(latency.at(tick.value));
-        canvas.horizontal((plot.left, plot.right), y, 1.0, GRID);
+        canvas.horizontal((plot.left, plot.right), y, 1.0, SHEET_GRID);
         canvas.text_at(plot.left - 8.0, y, Anchor::Right, SMALL, &tick.label);
     }
     let mut cells: Vec<_> = map.cells().map(|cell| (heat.shade(cell.2.into()), cell)).collect();

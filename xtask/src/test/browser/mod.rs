@@ -28,8 +28,8 @@ pub(super) fn run() -> Result<()> {
     let fixture = |name: &str| paths::workspace().join(FIXTURES).join(name);
     let comparison = out.join("comparison");
     memslot(
-        &["compare", "--out"],
-        &[comparison.clone()],
+        "compare",
+        &comparison,
         &["--before".into(), fixture("ple-over-6.1"), "--after".into(), fixture("ple-over-6.12")],
     )?;
     let reports = [
@@ -43,7 +43,7 @@ pub(super) fn run() -> Result<()> {
     let mut browser = Browser::start()?;
     for (name, sources) in reports {
         let file = out.join(format!("{name}.html"));
-        memslot(&["report", "--out"], &[file.clone()], &sources)?;
+        memslot("report", &file, &sources)?;
         check(&mut browser, &file).with_context(|| format!("report of {name}"))?;
         screenshots(&mut browser, &out, name)?;
         println!("{name}: {}", file.display());
@@ -52,11 +52,11 @@ pub(super) fn run() -> Result<()> {
 }
 
 /// Runs the command; 1 means that something is missing or lost, as in these fixtures.
-fn memslot(command: &[&str], out: &[PathBuf], sources: &[PathBuf]) -> Result<()> {
+fn memslot(command: &str, out: &Path, sources: &[PathBuf]) -> Result<()> {
     let tool: Tool = cargo()
         .args(["run", "--quiet", "--locked", "--package", "memslot-user", "--bin", "memslot", "--"])
-        .args(command)
-        .args(out)
+        .args([command, "--out"])
+        .arg(out)
         .args(sources);
     let (code, _, said) = tool.answer()?;
     ensure!(code <= 1, "{}: exit code {code}\n{said}", tool.command_line());
