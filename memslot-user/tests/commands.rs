@@ -13,6 +13,8 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::Mutex,
+    thread,
 };
 
 /// Commands that need probes, KVM or root.
@@ -150,21 +152,26 @@ fn every_command_that_needs_no_kernel_runs() {
         })
         .collect();
     lines.extend(examples().into_iter().map(|line| ("--help".to_owned(), line)));
-    let (mut done, mut failed) = (BTreeSet::new(), Vec::new());
-    for (whence, line) in lines {
-        if command(&line).is_none() || needs_a_kernel(&line) || done.contains(&line) {
-            continue;
+    let mut once = BTreeSet::new();
+    lines.retain(|(_, line)| command(line).is_some() && !needs_a_kernel(line) && once.insert(line.clone()));
+    let (next, failed) = (Mutex::new(lines.iter()), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some((whence, line)) = { next.lock().unwrap().next() } {
+            let (code, said) = run(sandbox.path(), line);
+            // 1 is a result: some of the recordings are too few or too small for what is asked of them.
+            if code.is_none_or(|code| code > 1) || said.contains("panicked") {
+                failed.lock().unwrap().push(format!("{whence}: {line}\n    {code:?} {}", said.trim()));
+            }
         }
-        let (code, said) = run(sandbox.path(), &line);
-        // 1 is a result: some of the recordings are too few or too small for what is asked of them.
-        if !code.is_some_and(|code| code <= 1) || said.contains("panicked") {
-            failed.push(format!("{whence}: {line}\n    {code:?} {}", said.trim()));
-        }
-        done.insert(line);
-    }
-    assert!(failed.is_empty(), "{} of {} commands fail:\n{}", failed.len(), done.len(), failed.join("\n"));
-    assert!(done.len() > 35, "only {} commands were found", done.len());
-    println!("{} commands were run", done.len());
+    };
+    thread::scope(|scope| {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        (0..threads).for_each(|_| drop(scope.spawn(work)));
+    });
+    let (failed, count) = (failed.into_inner().unwrap(), lines.len());
+    assert!(failed.is_empty(), "{} of {count} commands fail:\n{}", failed.len(), failed.join("\n"));
+    assert!(count > 35, "only {count} commands were found");
+    println!("{count} commands were run");
 }
 
 #[test]

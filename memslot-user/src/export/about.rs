@@ -108,6 +108,9 @@ fn recordings(meta: &Meta) -> RecordBatch {
     columns.batch()
 }
 
+/// A figure of a probe.
+type Counter = fn(&ProbeMeta) -> u64;
+
 fn probes(meta: &Meta) -> RecordBatch {
     let mut columns = Columns::default();
     let all = || meta.probes.values();
@@ -116,7 +119,7 @@ fn probes(meta: &Meta) -> RecordBatch {
     columns.texts("note", all().map(|probe| probe.note.as_deref()));
     columns.numbers("events", all().map(|probe| Some(probe.events)));
     columns.numbers("counted", all().map(|probe| probe.counted));
-    let counters: [(&str, fn(&ProbeMeta) -> u64); 11] = [
+    let counters: [(&str, Counter); 11] = [
         ("entries", |probe| probe.account.entries),
         ("returns", |probe| probe.account.returns),
         ("filtered", |probe| probe.account.filtered),

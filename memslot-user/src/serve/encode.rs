@@ -84,7 +84,9 @@ fn text(families: &[Family], open_metrics: bool) -> Vec<u8> {
             Kind::Gauge | Kind::Info => "gauge",
             Kind::Histogram => "histogram",
         };
-        let _ = writeln!(out, "# HELP {name} {}", escaped(family.help));
+        // The older format knows no escaped quotes here.
+        let help = if open_metrics { escaped(family.help) } else { family.help.replace('\\', "\\\\") };
+        let _ = writeln!(out, "# HELP {name} {help}");
         let _ = writeln!(out, "# TYPE {name} {kind}");
         if let Some(unit) = family.unit.filter(|_| open_metrics) {
             let _ = writeln!(out, "# UNIT {name} {unit}");

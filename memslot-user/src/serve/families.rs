@@ -115,8 +115,11 @@ fn calls(totals: &Totals) -> [Family; 3] {
     ]
 }
 
+/// A figure of an account.
+type Counter = fn(&Account) -> u64;
+
 /// Ways in which a call can be lost, by the names that `meta.json` has.
-const REASONS: [(&str, fn(&Account) -> u64); 8] = [
+const REASONS: [(&str, Counter); 8] = [
     ("ring_full", |account| account.ring_full),
     ("histogram_full", |account| account.histogram_full),
     ("return_lost", |account| account.return_lost),

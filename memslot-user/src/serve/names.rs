@@ -140,8 +140,11 @@ mod tests {
         let mut names = Names::new(1);
         assert_eq!(names.place(Owner::Vm(VmId(0))), Owner::Vm(VmId(0)));
         let device = DeviceMeta { device: DeviceId(0), worker: "vhost-100".into(), pid: Some(100) };
-        assert_eq!(names.know(&[vm(0, "web", Some(5))], &[device.clone()], 5 + KEPT - 1), []);
-        assert_eq!(names.know(&[vm(0, "web", Some(5))], &[device.clone()], 5 + KEPT), [Owner::Vm(VmId(0))]);
+        assert_eq!(names.know(&[vm(0, "web", Some(5))], std::slice::from_ref(&device), 5 + KEPT - 1), []);
+        assert_eq!(
+            names.know(&[vm(0, "web", Some(5))], std::slice::from_ref(&device), 5 + KEPT),
+            [Owner::Vm(VmId(0))]
+        );
         assert_eq!(names.know(&[vm(0, "web", Some(5))], &[device], 6 + KEPT), []);
         assert_eq!(names.place(Owner::Vm(VmId(0))), Owner::Other);
         assert_eq!(names.place(Owner::Vm(VmId(1))), Owner::Vm(VmId(1)));
