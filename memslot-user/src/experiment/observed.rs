@@ -145,9 +145,8 @@ pub fn observed(boot: &Path, recorded: &Recorded, engine: &str) -> Result<Observ
     // The probes follow the kernel's own tree, so for that they tell the nodes; the module counts the others'.
     if engine == "stock" || engine == "off" {
         for (kind, figures) in &mut observed.kinds {
-            if matches!(kind, Kind::Hit | Kind::Miss) {
-                figures.nodes = lengths.get(kind).and_then(|lengths| mean(lengths));
-            }
+            let follows = matches!(kind, Kind::Hit | Kind::Miss);
+            figures.nodes = lengths.get(kind).filter(|_| follows).and_then(|lengths| mean(lengths));
         }
     }
     Ok(observed)

@@ -253,7 +253,6 @@ fn exactly(value: f64) -> Interval {
 }
 
 fn kind_outcome(kind: Kind, predicted: &Figures, observed: &Figures) -> KindOutcome {
-    // The emulator's look-ups are not in the recording, so nothing is predicted of cached MMIO.
     KindOutcome {
         kind,
         lookups: observed.lookups,
