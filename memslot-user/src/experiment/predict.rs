@@ -6,7 +6,7 @@ use crate::model::Class;
 use crate::recording::Recording;
 use crate::replay::Interval;
 use crate::replay::LastUsed;
-use crate::replay::joined::{self, Calls};
+use crate::replay::joined::{self, Calls, Path};
 use crate::stats::{BlockBootstrap, percentile_interval};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -216,6 +216,16 @@ struct Emulated {
 /// Frames that the emulator looks up.
 const EMULATED: f64 = 3.0;
 
+/// What the emulator's look-ups take. `same`: the slot was the last-used one before.
+fn emulation_cost(cost: &EngineCost, path: &Path, asks_last: bool, same: bool) -> f64 {
+    let searched = cost.around + cost.search(path);
+    match (asks_last, same) {
+        (false, _) => EMULATED * searched,
+        (true, true) => EMULATED * cost.again,
+        (true, false) => searched + (EMULATED - 1.0) * cost.again,
+    }
+}
+
 impl Emulated {
     /// Puts cached MMIO into `lists`, and returns what is more for the others.
     fn predict(
@@ -247,21 +257,16 @@ impl Emulated {
             }
         })?;
         let Some((own, other)) = paths else { return Ok(emulated) };
-        let searched = |cost: &EngineCost, path| cost.around + cost.search(path);
         let emulation = lists.entry(Kind::Mmio).or_default();
         for fault in recording.faults()? {
             let fault = fault?;
             if !matches!(fault.class, Class::NoSlot | Class::MmioCached) {
                 continue;
             }
-            let three = |cost: &EngineCost, path, asks_last: bool| match (asks_last, fault.last_used == slot)
-            {
-                (false, _) => EMULATED * searched(cost, path),
-                (true, true) => EMULATED * cost.again,
-                (true, false) => searched(cost, path) + (EMULATED - 1.0) * cost.again,
-            };
-            let more = three(cost, &other, cached) - three(&costs.off, &own, true);
-            if !cached || fault.last_used != slot {
+            let same = fault.last_used == slot;
+            let more =
+                emulation_cost(cost, &other, cached, same) - emulation_cost(&costs.off, &own, true, same);
+            if !cached || !same {
                 emulation.nodes.push(f64::from(other.visited()));
                 emulation.search.push(cost.search(&other));
             }
@@ -311,7 +316,25 @@ pub(super) fn kind_of_fault(class: Class, ret: i32, visited: Option<u32>, cached
 
 #[cfg(test)]
 mod tests {
+    use super::super::costs::Term;
     use super::*;
+    use crate::replay::joined::End;
+
+    #[test]
+    fn the_first_of_the_emulators_look_ups_is_a_search_unless_the_slot_was_used_last() {
+        let cost = EngineCost {
+            engine: String::new(),
+            terms: vec![(Term::Search, 10.0), (Term::NodeBelow, 7.0)],
+            samples: 1,
+            largest_error: 0.0,
+            around: 100.0,
+            again: 30.0,
+        };
+        let path = Path { above: 0, below: 2, rejected: 0, halvings: 0, end: End::Found };
+        assert_eq!(emulation_cost(&cost, &path, true, true), 90.0);
+        assert_eq!(emulation_cost(&cost, &path, true, false), 124.0 + 60.0);
+        assert_eq!(emulation_cost(&cost, &path, false, true), 372.0);
+    }
 
     #[test]
     fn the_mean_of_alike_calls_has_no_width_and_that_of_blocks_has_one() {
