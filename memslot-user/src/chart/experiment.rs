@@ -20,12 +20,12 @@ const FIGURES: [Figure; 3] = [
     ("The whole function, median", "instructions", |kind| &kind.whole_median),
 ];
 
-/// Draws, for hits and for misses, predicted against observed and what grows with the number of slots or regions; with
+/// Draws, for hits, misses and MMIO, predicted against observed and what grows with the number of slots or regions; with
 /// the names of their files, which lack the ending.
 #[must_use]
 pub fn draw_all(experiment: &Experiment) -> Vec<(String, Picture)> {
     let mut images = Vec::new();
-    for (kind, name) in [(Kind::Hit, "hits"), (Kind::Miss, "misses")] {
+    for (kind, name) in [(Kind::Hit, "hits"), (Kind::Miss, "misses"), (Kind::Mmio, "mmio")] {
         let series = series(experiment, kind);
         let Some(first) = experiment.results.first().filter(|_| !series.is_empty()) else { continue };
         let page = |title: &str, subtitle: &str| page(first, experiment, &series, title, subtitle);
@@ -34,7 +34,8 @@ pub fn draw_all(experiment: &Experiment) -> Vec<(String, Picture)> {
             columns: 3,
             least_height: 460.0,
         };
-        let title = format!("Predicted from the stock kernel, and observed: {name}");
+        let calls = if kind == Kind::Mmio { "cached MMIO, which the emulator looks up" } else { name };
+        let title = format!("Predicted from the stock kernel, and observed: {calls}");
         let subtitle = "A marker for each engine and layout; bars are 95 % intervals of the prediction.";
         let Size { width, height } = Size::default();
         images.push((
@@ -43,7 +44,7 @@ pub fn draw_all(experiment: &Experiment) -> Vec<(String, Picture)> {
         ));
         let growth: Vec<Panel> = FIGURES.iter().filter_map(|figure| growth(&series, figure, first)).collect();
         if growth.len() == FIGURES.len() {
-            let title = format!("What more {} cost: {name}", things(first));
+            let title = format!("What more {} cost: {calls}", things(first));
             let subtitle = "Lines are what was observed; bars are 95 % intervals of what was predicted.";
             let growth = Panels { panels: growth, columns: 3, least_height: 460.0 };
             images.push((

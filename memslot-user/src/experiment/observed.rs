@@ -2,7 +2,7 @@
 
 use super::predict::{ByKind, Figures, Kind, Lists, kind_of_fault, mean};
 use super::setup::{Error, Setup, read_json};
-use crate::model::{Probe, SearchLength};
+use crate::model::{Fault, Probe, SearchLength, Translation};
 use crate::recording::Recording;
 use crate::replay::Interval;
 use serde::Deserialize;
@@ -70,24 +70,23 @@ impl Recorded {
         let mut recorded = Self { runs: BTreeMap::new(), lost: 0 };
         let there = std::iter::once("stock").chain(setup.engines.iter().map(String::as_str));
         let there_and_back: Vec<&str> = there.clone().chain(there.rev()).collect();
-        recorded.take(&boot.join("runs"), setup, &there_and_back, setup.cached)?;
-        // The stock kernel asks a vCPU's last slot, whatever the module is set to.
-        let cached = setup.module.probe() == Probe::PageFault;
+        recorded.take(&boot.join("runs"), setup, &there_and_back)?;
         for run in 1..=RUNS {
-            recorded.take(&boot.join(format!("off-{run}")), setup, &["off"], cached)?;
+            recorded.take(&boot.join(format!("off-{run}")), setup, &["off"])?;
         }
         Ok(recorded)
     }
 
     /// Each run has a VM or a memory table of its own, numbered as they came.
-    fn take(&mut self, path: &Path, setup: &Setup, engines: &[&str], cached: bool) -> Result<(), Error> {
+    fn take(&mut self, path: &Path, setup: &Setup, engines: &[&str]) -> Result<(), Error> {
         let recording = Recording::open(path)?;
-        let mut runs: BTreeMap<u32, Vec<Seen>> = BTreeMap::new();
-        calls(&recording, setup, cached, &mut |subject, seen| runs.entry(subject).or_default().push(seen))?;
+        let mut runs: BTreeMap<u32, Vec<Call>> = BTreeMap::new();
+        calls(&recording, setup, &mut |subject, call| runs.entry(subject).or_default().push(call))?;
         if runs.len() != engines.len() {
             return Err(Error::bad(path, format!("it has {} runs, not {}", runs.len(), engines.len())));
         }
-        for (engine, run) in engines.iter().zip(runs.into_values()) {
+        for (engine, calls) in engines.iter().zip(runs.into_values()) {
+            let run = seen(&calls, setup.asks_last(engine));
             self.runs.entry((*engine).to_owned()).or_default().push(run);
         }
         let probe = setup.module.probe();
@@ -146,46 +145,58 @@ pub fn observed(boot: &Path, recorded: &Recorded, engine: &str) -> Result<Observ
     // The probes follow the kernel's own tree, so for that they tell the nodes; the module counts the others'.
     if engine == "stock" || engine == "off" {
         for (kind, figures) in &mut observed.kinds {
-            if matches!(kind, Kind::Hit | Kind::Miss) {
-                figures.nodes = lengths.get(kind).and_then(|lengths| mean(lengths));
-            }
+            let follows = matches!(kind, Kind::Hit | Kind::Miss);
+            figures.nodes = lengths.get(kind).filter(|_| follows).and_then(|lengths| mean(lengths));
         }
     }
     Ok(observed)
 }
 
-fn calls(
-    recording: &Recording,
-    setup: &Setup,
-    cached: bool,
-    take: &mut dyn FnMut(u32, Seen),
-) -> Result<(), Error> {
-    #[expect(clippy::cast_precision_loss, reason = "instructions of a call")]
-    let seen = |kind, latency: u64, length| Seen { kind, latency: latency as f64, length };
+/// A recorded call of either function.
+enum Call {
+    Fault(Fault),
+    Translation(Translation),
+}
+
+fn calls(recording: &Recording, setup: &Setup, take: &mut dyn FnMut(u32, Call)) -> Result<(), Error> {
     if setup.module.probe() == Probe::PageFault {
         for fault in recording.faults()? {
             let fault = fault?;
-            let visited = fault.length.map(|length| length.visited);
-            let kind = kind_of_fault(fault.class, fault.ret, visited, cached);
-            take(fault.vm.0, seen(kind, fault.latency, fault.length));
+            take(fault.vm.0, Call::Fault(fault));
         }
-        return Ok(());
-    }
-    // A table's last item is vhost's module's, and no probe sees it: simulated, as the prediction does.
-    let mut last: BTreeMap<u32, u64> = BTreeMap::new();
-    for call in recording.translations()? {
-        let call = call?;
-        // Regions of the workload begin at multiples of 64 KiB and are as long.
-        let region = call.addr >> 16;
-        let again = cached && last.insert(call.table.0, region) == Some(region);
-        let kind = match (call.ret, again) {
-            (1, true) => Some(Kind::LastUsed),
-            (1, false) => Some(Kind::Hit),
-            _ => None,
-        };
-        take(call.table.0, seen(kind, call.latency, call.length));
+    } else {
+        for call in recording.translations()? {
+            let call = call?;
+            take(call.table.0, Call::Translation(call));
+        }
     }
     Ok(())
+}
+
+/// Tells the calls of a run apart. `asks_last`: what was found last is asked first.
+#[expect(clippy::cast_precision_loss, reason = "instructions of a call")]
+fn seen(calls: &[Call], asks_last: bool) -> Vec<Seen> {
+    // A table's last item is vhost's module's, and no probe sees it: simulated, as the prediction does.
+    let mut last = None;
+    let kind = |call: &Call| match call {
+        Call::Fault(fault) => {
+            let visited = fault.length.map(|length| length.visited);
+            kind_of_fault(fault.class, fault.ret, visited, asks_last)
+        }
+        Call::Translation(call) => {
+            // Regions of the workload begin at multiples of 64 KiB and are as long.
+            let region = Some(call.addr >> 16);
+            let again = asks_last && std::mem::replace(&mut last, region) == region;
+            let found = if again { Kind::LastUsed } else { Kind::Hit };
+            (call.ret == 1).then_some(found)
+        }
+    };
+    let kinds: Vec<Option<Kind>> = calls.iter().map(kind).collect();
+    let seen = |(call, kind): (&Call, Option<Kind>)| match call {
+        Call::Fault(fault) => Seen { kind, latency: fault.latency as f64, length: fault.length },
+        Call::Translation(call) => Seen { kind, latency: call.latency as f64, length: call.length },
+    };
+    calls.iter().zip(kinds).map(seen).collect()
 }
 
 #[derive(Deserialize)]

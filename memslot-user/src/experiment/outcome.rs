@@ -200,7 +200,7 @@ fn boot_outcome(boot: &Path, experiment: &mut Experiment) -> Result<(), Error> {
         means: figures.whole_runs.clone(),
     }));
     for engine in std::iter::once("stock").chain(setup.engines.iter().map(String::as_str)) {
-        let predicted = predict(&stock, setup.module, setup.cached, engine, &costs)?;
+        let predicted = predict(&stock, setup.module, setup.asks_last(engine), engine, &costs)?;
         let observed = observed(boot, &recorded, engine)?;
         let mut row = outcome(&setup, engine, &predicted, &observed, &base, &costs);
         row.lost = recorded.lost();
@@ -243,7 +243,7 @@ fn outcome(
             .get(&Kind::Hit)
             .and_then(|hits| Some(observed.first - hits.whole_median?.value)),
         way: costs.engines.get(engine).map_or(0.0, |cost| cost.around - costs.off.around),
-        search_share: search_share(observed, observed_search),
+        search_share: search_share(observed, observed_search, setup.asks_last(engine)),
         kinds,
     }
 }
@@ -253,7 +253,6 @@ fn exactly(value: f64) -> Interval {
 }
 
 fn kind_outcome(kind: Kind, predicted: &Figures, observed: &Figures) -> KindOutcome {
-    // The emulator's look-ups are not in the recording, so nothing is predicted of cached MMIO.
     KindOutcome {
         kind,
         lookups: observed.lookups,
@@ -299,9 +298,10 @@ fn by_workload(observed: &Observed, base: &Observed) -> Option<f64> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a number of descriptors")]
-fn search_share(observed: &Observed, search: Option<f64>) -> Option<f64> {
-    let share = search? * observed.descriptors as f64 / observed.duration?;
-    (observed.descriptors > 0).then_some(share)
+fn search_share(observed: &Observed, search: Option<f64>, asks_last: bool) -> Option<f64> {
+    let searching = observed.kinds.get(&Kind::Hit).map_or(0, |hits| hits.lookups);
+    let lookups = if asks_last { searching } else { observed.descriptors };
+    (observed.descriptors > 0).then_some(search? * lookups as f64 / observed.duration?)
 }
 
 #[cfg(test)]

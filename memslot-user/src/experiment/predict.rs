@@ -6,7 +6,7 @@ use crate::model::Class;
 use crate::recording::Recording;
 use crate::replay::Interval;
 use crate::replay::LastUsed;
-use crate::replay::joined::{self, Calls};
+use crate::replay::joined::{self, Calls, Path};
 use crate::stats::{BlockBootstrap, percentile_interval};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,7 +21,8 @@ pub enum Kind {
     Miss,
     /// What was found last answered, and nothing was searched.
     LastUsed,
-    /// Cached MMIO: the fault itself searches nothing, the instruction emulator does.
+    /// Cached MMIO: the fault itself searches nothing. The look-ups are the instruction emulator's, those that it makes
+    /// for misses included.
     Mmio,
 }
 
@@ -170,6 +171,11 @@ pub fn predict(
     let stock = ways(recording, module, module.stock_last_used(), "stock", &costs.off)?;
     let other = ways(recording, module, module.last_used(cached), engine, cost)?;
     let mut lists: BTreeMap<Kind, Lists> = BTreeMap::new();
+    let emulated = match module {
+        Module::Kvm => Emulated::predict(recording, cached, engine, costs, &mut lists)?,
+        Module::Vhost => Emulated::default(),
+    };
+    let mut no_slot = emulated.no_slot.into_iter();
     for (number, ((call, before), (_, after))) in stock.into_iter().zip(other).enumerate() {
         if !(call.plain || call.no_slot) {
             continue;
@@ -183,8 +189,10 @@ pub fn predict(
         #[expect(clippy::cast_precision_loss, reason = "instructions of a call")]
         let latency = call.latency as f64;
         // The first call builds the index, and stands apart in what is observed.
+        let emulated = if call.no_slot { no_slot.next().unwrap_or(0.0) } else { 0.0 };
         if number > 0 {
-            lists.whole.push(latency - before.search - before.around + after.search + after.around);
+            let own = latency - before.search - before.around + after.search + after.around;
+            lists.whole.push(own + emulated);
         }
         if after.searches > 0 {
             lists.nodes.push(f64::from(after.nodes));
@@ -192,6 +200,85 @@ pub fn predict(
         }
     }
     Ok(lists.into_iter().map(|(kind, lists)| (kind, lists.figures())).collect())
+}
+
+/// What KVM's instruction emulator takes more or less with an engine, access by access.
+///
+/// It looks up the guest's code and the tables on the way to it: three frames, for the guest maps all by two tables. They
+/// lie in one slot, that of the VM's first fault. Where the vCPU's last-used slot is another, the first of the three is a
+/// search. No probe sees these look-ups; but each comes with a fault that is recorded, on no slot or of cached MMIO.
+#[derive(Default)]
+struct Emulated {
+    /// Of the faults on no slot, as they were recorded.
+    no_slot: Vec<f64>,
+}
+
+/// Frames that the emulator looks up.
+const EMULATED: f64 = 3.0;
+
+/// What the emulator's look-ups take. `same`: the slot was the last-used one before.
+fn emulation_cost(cost: &EngineCost, path: &Path, asks_last: bool, same: bool) -> f64 {
+    let searched = cost.around + cost.search(path);
+    match (asks_last, same) {
+        (false, _) => EMULATED * searched,
+        (true, true) => EMULATED * cost.again,
+        (true, false) => searched + (EMULATED - 1.0) * cost.again,
+    }
+}
+
+impl Emulated {
+    /// Puts cached MMIO into `lists`, and returns what is more for the others.
+    fn predict(
+        recording: &Recording,
+        cached: bool,
+        engine: &str,
+        costs: &Costs,
+        lists: &mut BTreeMap<Kind, Lists>,
+    ) -> Result<Self, Error> {
+        let mut emulated = Self::default();
+        let (Some(cost), Some(id)) = (costs.engines.get(engine), Module::Kvm.model(engine)) else {
+            return Ok(emulated);
+        };
+        let mut first = None;
+        for fault in recording.faults()? {
+            let fault = fault?;
+            if fault.class == Class::Ram {
+                first = Some((fault.gpa.gfn().0, fault.slot));
+                break;
+            }
+        }
+        let Some((code, slot)) = first else { return Ok(emulated) };
+        let mut paths = None;
+        joined::each(recording, Module::Kvm.probe(), LastUsed::On, &mut |calls| {
+            if let (None, Ok(own), Ok(other)) =
+                (paths, calls.walker(Module::Kvm.own_tree()), calls.walker(id))
+            {
+                paths = Some((own.path(code), other.path(code)));
+            }
+        })?;
+        let Some((own, other)) = paths else { return Ok(emulated) };
+        let emulation = lists.entry(Kind::Mmio).or_default();
+        for fault in recording.faults()? {
+            let fault = fault?;
+            if !matches!(fault.class, Class::NoSlot | Class::MmioCached) {
+                continue;
+            }
+            let same = fault.last_used == slot;
+            let more =
+                emulation_cost(cost, &other, cached, same) - emulation_cost(&costs.off, &own, true, same);
+            if !cached || !same {
+                emulation.nodes.push(f64::from(other.visited()));
+                emulation.search.push(cost.search(&other));
+            }
+            if fault.class == Class::NoSlot {
+                emulated.no_slot.push(more);
+            } else {
+                #[expect(clippy::cast_precision_loss, reason = "instructions of a call")]
+                emulation.whole.push(fault.latency as f64 + more);
+            }
+        }
+        Ok(emulated)
+    }
 }
 
 /// Figures of a kind as they are gathered, call by call.
@@ -229,7 +316,25 @@ pub(super) fn kind_of_fault(class: Class, ret: i32, visited: Option<u32>, cached
 
 #[cfg(test)]
 mod tests {
+    use super::super::costs::Term;
     use super::*;
+    use crate::replay::joined::End;
+
+    #[test]
+    fn the_first_of_the_emulators_look_ups_is_a_search_unless_the_slot_was_used_last() {
+        let cost = EngineCost {
+            engine: String::new(),
+            terms: vec![(Term::Search, 10.0), (Term::NodeBelow, 7.0)],
+            samples: 1,
+            largest_error: 0.0,
+            around: 100.0,
+            again: 30.0,
+        };
+        let path = Path { above: 0, below: 2, rejected: 0, halvings: 0, end: End::Found };
+        assert_eq!(emulation_cost(&cost, &path, true, true), 90.0);
+        assert_eq!(emulation_cost(&cost, &path, true, false), 124.0 + 60.0);
+        assert_eq!(emulation_cost(&cost, &path, false, true), 372.0);
+    }
 
     #[test]
     fn the_mean_of_alike_calls_has_no_width_and_that_of_blocks_has_one() {

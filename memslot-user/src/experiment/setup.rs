@@ -131,11 +131,48 @@ pub(super) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T
 }
 
 impl Setup {
+    /// Does this engine ask the item that was found last? The stock kernel's vhost never does, whatever the module is
+    /// set to, and its KVM does where there is no patch.
+    #[must_use]
+    pub fn asks_last(&self, engine: &str) -> bool {
+        match (self.module, engine) {
+            (Module::Vhost, "stock" | "off") => false,
+            (Module::Kvm, "off") => true,
+            _ => self.cached,
+        }
+    }
+
     /// Reads the setup of a boot.
     ///
     /// # Errors
     /// It is not there, or not of that form.
     pub fn read(boot: &Path) -> Result<Self, Error> {
         read_json(&boot.join("setup.json"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stock_kernel_asks_last_where_it_does() {
+        let setup = |module, cached| Setup {
+            module,
+            kernel: "6.12".to_owned(),
+            engines: Vec::new(),
+            slots: 3,
+            pattern: "random".to_owned(),
+            order: "ascending".to_owned(),
+            cached,
+            calls: 1,
+            exact: true,
+        };
+        let asks =
+            |module, cached| ["off", "stock", "linear"].map(|engine| setup(module, cached).asks_last(engine));
+        assert_eq!(asks(Module::Kvm, false), [true, false, false]);
+        assert_eq!(asks(Module::Kvm, true), [true, true, true]);
+        assert_eq!(asks(Module::Vhost, true), [false, false, true]);
+        assert_eq!(asks(Module::Vhost, false), [false, false, false]);
     }
 }
