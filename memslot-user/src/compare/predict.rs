@@ -155,8 +155,8 @@ fn of_probe(
 ) -> impl Iterator<Item = Foretold> {
     let engine = search.engine.name();
     let named = before.engines.iter().find(|one| one.engine == engine);
-    let by_slope = named.and_then(|one| one.predicted.clone());
-    let by_clock = before.check.same_clock.as_ref().and_then(|clock| clock.engine(engine)?.predicted.clone());
+    let by_slope = named.and_then(|one| one.predicted);
+    let by_clock = before.check.same_clock.as_ref().and_then(|clock| clock.engine(engine)?.predicted);
     let (probe, latency, observed) = (before.probe, before.latency_ns, after.latency_ns);
     QUANTILES.into_iter().map(move |(figure, of)| Foretold {
         probe,
@@ -171,8 +171,10 @@ fn of_probe(
     })
 }
 
-const QUANTILES: [(&str, fn(&Quantiles) -> f64); 3] =
-    [("p50", |all| all.p50), ("p90", |all| all.p90), ("p99", |all| all.p99)];
+/// A quantile's name, and where it is found.
+type Quantile = (&'static str, fn(&Quantiles) -> f64);
+
+const QUANTILES: [Quantile; 3] = [("p50", |all| all.p50), ("p90", |all| all.p90), ("p99", |all| all.p99)];
 
 fn interval(prediction: &Prediction, figure: &str, of: fn(&Quantiles) -> f64) -> Interval {
     let value = of(&prediction.latency_ns);

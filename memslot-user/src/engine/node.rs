@@ -57,7 +57,6 @@ pub(super) struct Children(u64);
 impl Children {
     pub(super) const NONE: Self = Self::new([NIL; 2]);
 
-    #[expect(clippy::cast_lossless, reason = "`From` is not const")]
     pub(super) const fn new([left, right]: [u32; 2]) -> Self {
         Self(left as u64 | (right as u64) << 32)
     }
