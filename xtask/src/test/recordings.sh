@@ -72,11 +72,11 @@ done
 # What top shows while a workload runs, which says in a file how many calls it made.
 # topped ATTACH NAME "OPTIONS" COMMAND…
 topped() {
-    attach=$1 name=$1-top-$2 options=$3
+    attach=$1 name=$1-top-$2 shown=$3
     shift 3
     echo "$name"
     # shellcheck disable=SC2086 # several words
-    memslot top --once --json --attach "$attach" $options -- \
+    memslot top --once --json --attach "$attach" $shown -- \
         sh -c 'out=$1; shift; exec "$@" >"$out"' sh "$PWD/$name.workload" "$@" >"$name.top"
 }
 for attach in fentry kprobe; do
