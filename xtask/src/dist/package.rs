@@ -39,7 +39,7 @@ pub(super) fn deb(root: &Path, version: &str, out: &Path) -> Result<PathBuf> {
     let path = out.join(format!("memslot_{version}_amd64.deb"));
     let pack = Tool::new("dpkg-deb")
         .env("SOURCE_DATE_EPOCH", EPOCH)
-        .args(["--root-owner-group", "-Zxz", "--build"])
+        .args(["--root-owner-group", "-Zgzip", "--build"])
         .args([root, &path])
         .remedy(NEEDS);
     progress::step("packing the .deb", || pack.output())?;

@@ -1,6 +1,6 @@
 //! The packages, installed into a root of their own and run there: nothing else is in it.
 
-use crate::command::Tool;
+use crate::command::{Tool, find_program};
 use crate::{dist, paths};
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -124,7 +124,7 @@ fn serve(root: &Path) -> Result<()> {
     let inside =
         |path: &str| if is_root { PathBuf::from(path) } else { root.join(path.trim_start_matches('/')) };
     let mut command = if is_root {
-        let mut command = Command::new("chroot");
+        let mut command = Command::new(find_program("chroot").context("there is no chroot")?);
         command.arg(root).arg(program);
         command
     } else {
