@@ -125,6 +125,7 @@ pub(super) fn modules(memslot: &Path) -> Result<()> {
                 request = request.exact();
             }
             request.accelerator = Accelerator::Tcg;
+            request.time_limit = Duration::from_secs(1800);
             request.memslot = Some(memslot.to_owned());
             request.files = vec![
                 truth.join("memslot_truth.ko"),
