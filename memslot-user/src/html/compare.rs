@@ -178,6 +178,16 @@ fn conclusion(compared: &Compared) -> Markup {
     if compared.exact {
         lines.push("Both sides counted instructions for time: differences are exact.".into());
     }
+    let mut clocks: Vec<&str> =
+        compared.before.clocks.iter().chain(&compared.after.clocks).map(String::as_str).collect();
+    clocks.sort_unstable();
+    clocks.dedup();
+    if !compared.exact && clocks != ["hardware"] {
+        lines.push(format!(
+            "The clocks are {}: this is not the time that hardware takes.",
+            clocks.join(" and ")
+        ));
+    }
     lines.extend(compared.reasons.iter().map(|reason| format!("Not comparable: {reason}.")));
     if let Some(control) = compared.control.as_ref().filter(|control| !control.passed) {
         lines.push(format!("The control did not pass: {}.", control.words));
