@@ -57,7 +57,7 @@ impl Args {
             Stage::new("format", "format", format),
             Stage::new("lints", "lints", lints),
             Stage::new("unit", "unit, property and command-line tests", unit_tests),
-            Stage::new("browser", "reports in a browser", browser::run),
+            Stage::new("browser", "reports in a browser", || browser::run(memslot.as_deref())),
         ];
         if let Some(memslot) = memslot.as_deref() {
             stages.push(Stage::new("lab", "the lab itself, on both kernels", lab_tests::lab_itself));

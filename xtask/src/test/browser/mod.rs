@@ -18,7 +18,8 @@ const FIXTURES: &str = "memslot-user/tests/fixtures";
 const HOSTILE: &str =
     "</td><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\u{1b}[2J";
 
-pub(super) fn run() -> Result<()> {
+/// `binary` is a `memslot` that is there already; without one it is built.
+pub(super) fn run(binary: Option<&Path>) -> Result<()> {
     setup::ensure_browser()?;
     let out = paths::target().join("test/browser");
     if out.exists() {
@@ -28,6 +29,7 @@ pub(super) fn run() -> Result<()> {
     let fixture = |name: &str| paths::workspace().join(FIXTURES).join(name);
     let comparison = out.join("comparison");
     memslot(
+        binary,
         "compare",
         &comparison,
         &["--before".into(), fixture("ple-over-6.1"), "--after".into(), fixture("ple-over-6.12")],
@@ -43,7 +45,7 @@ pub(super) fn run() -> Result<()> {
     let mut browser = Browser::start()?;
     for (name, sources) in reports {
         let file = out.join(format!("{name}.html"));
-        memslot("report", &file, &sources)?;
+        memslot(binary, "report", &file, &sources)?;
         check(&mut browser, &file).with_context(|| format!("report of {name}"))?;
         screenshots(&mut browser, &out, name)?;
         println!("{name}: {}", file.display());
@@ -52,12 +54,23 @@ pub(super) fn run() -> Result<()> {
 }
 
 /// Runs the command; 1 means that something is missing or lost, as in these fixtures.
-fn memslot(command: &str, out: &Path, sources: &[PathBuf]) -> Result<()> {
-    let tool: Tool = cargo()
-        .args(["run", "--quiet", "--locked", "--package", "memslot-user", "--bin", "memslot", "--"])
-        .args([command, "--out"])
-        .arg(out)
-        .args(sources);
+fn memslot(binary: Option<&Path>, command: &str, out: &Path, sources: &[PathBuf]) -> Result<()> {
+    let tool = binary.map_or_else(
+        || {
+            cargo().args([
+                "run",
+                "--quiet",
+                "--locked",
+                "--package",
+                "memslot-user",
+                "--bin",
+                "memslot",
+                "--",
+            ])
+        },
+        Tool::new,
+    );
+    let tool = tool.args([command, "--out"]).arg(out).args(sources);
     let (code, _, said) = tool.answer()?;
     ensure!(code <= 1, "{}: exit code {code}\n{said}", tool.command_line());
     Ok(())
