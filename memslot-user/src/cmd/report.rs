@@ -15,8 +15,9 @@ const COMPARISON: &str = "compare.json";
 Examples:
   memslot report rec -o report.html
   memslot report before after -o both.html
-  memslot report comparison/ -o patch.html      (what `memslot compare --out comparison` wrote)
+  memslot report comparison/ -o patch.html
 
+Of a comparison it takes what `memslot compare --out comparison` wrote.
 The file holds its charts, tables and scripts, and loads nothing.
 Exit codes: 0 whole; 1 written, but something is missing or lost, which it says; 2 error.")]
 pub(crate) struct Args {
