@@ -109,43 +109,19 @@ impl Chart {
         Self::PlePolicies,
     ];
 
-    /// The charts of a probe.
-    #[must_use]
-    pub fn of(probe: Probe) -> &'static [Self] {
-        match probe {
-            Probe::PageFault => &[
-                Self::Latency,
-                Self::OverTime,
-                Self::Ecdf,
-                Self::Percentiles,
-                Self::SearchLength,
-                Self::Prediction,
-                Self::Residuals,
-                Self::LengthLatency,
-                Self::Scaling,
-                Self::Layout,
-            ],
-            Probe::Translate => &[
-                Self::Latency,
-                Self::OverTime,
-                Self::Ecdf,
-                Self::Percentiles,
-                Self::SearchLength,
-                Self::Prediction,
-                Self::Residuals,
-                Self::LengthLatency,
-                Self::Scaling,
-            ],
-            Probe::Ple => &[
-                Self::Latency,
-                Self::OverTime,
-                Self::Ecdf,
-                Self::Percentiles,
-                Self::PleWindow,
-                Self::PleYield,
-                Self::PleReplay,
-                Self::PlePolicies,
-            ],
+    /// The charts of a probe, in the order of [`Self::ALL`].
+    pub fn of(probe: Probe) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |chart| chart.shows(probe))
+    }
+
+    fn shows(self, probe: Probe) -> bool {
+        match self {
+            Self::Latency | Self::OverTime | Self::Ecdf | Self::Percentiles => true,
+            Self::SearchLength | Self::Prediction | Self::Residuals | Self::LengthLatency | Self::Scaling => {
+                probe != Probe::Ple
+            }
+            Self::Layout => probe == Probe::PageFault,
+            Self::PleWindow | Self::PleYield | Self::PleReplay | Self::PlePolicies => probe == Probe::Ple,
         }
     }
 

@@ -27,7 +27,7 @@ fn draw_all(name: &str, digests: &[&Digest]) -> Vec<(Probe, Chart, Image)> {
     let mut images = Vec::new();
     for probe in Probe::ALL {
         for chart in Chart::of(probe) {
-            let picture = draw(*chart, probe, digests, Size::default());
+            let picture = draw(chart, probe, digests, Size::default());
             let image = picture.raster().unwrap();
             assert_eq!(image.rgb.len(), 3 * image.width as usize * image.height as usize);
             assert_eq!(image.width, 1600);
@@ -44,7 +44,7 @@ fn draw_all(name: &str, digests: &[&Digest]) -> Vec<(Probe, Chart, Image)> {
                     picture.save(&dir.join(file), format).unwrap();
                 }
             }
-            images.push((probe, *chart, image));
+            images.push((probe, chart, image));
         }
     }
     images
@@ -366,7 +366,7 @@ fn an_svg_holds_the_words_of_the_picture_and_nothing_that_runs_or_loads() {
         gone: None,
     });
     for chart in Chart::of(Probe::PageFault) {
-        let svg = draw(*chart, Probe::PageFault, &[&digest], Size::default()).svg();
+        let svg = draw(chart, Probe::PageFault, &[&digest], Size::default()).svg();
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{chart:?}");
         // Every tag is one of ours, every attribute too.
         for tag in
@@ -376,6 +376,6 @@ fn an_svg_holds_the_words_of_the_picture_and_nothing_that_runs_or_loads() {
             assert!(known.contains(&tag.unwrap()), "{chart:?}: {tag:?}");
         }
         assert!(!svg.contains("href") && !svg.contains('\u{1b}') && !svg.contains('\u{7}'), "{chart:?}");
-        assert!(svg.contains("&lt;script") || *chart == Chart::Scaling, "{chart:?}: the label is there");
+        assert!(svg.contains("&lt;script") || chart == Chart::Scaling, "{chart:?}: the label is there");
     }
 }

@@ -161,7 +161,7 @@ impl Args {
         };
         let asked: Vec<(Probe, Chart)> = Probe::ALL
             .into_iter()
-            .flat_map(|probe| Chart::of(probe).iter().map(move |chart| (probe, *chart)))
+            .flat_map(|probe| Chart::of(probe).map(move |chart| (probe, chart)))
             .filter(|(probe, chart)| is_asked(*probe, *chart))
             .collect();
         let mut wanted = asked.clone();

@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use memslot::digest::Digest;
 use memslot::ple::{self, window::Parameters};
 use memslot::recording::{Meta, Recording};
-use memslot::replay::clock::{self, EngineTimes};
+use memslot::replay::clock;
 use memslot::replay::{self, Options, ProbeReplay, Progress};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -69,7 +69,7 @@ impl Source {
             };
             digest.replays = replay::run(&recording, &options, &report)
                 .with_context(|| format!("cannot replay {}; --no-replay leaves that out", dir.display()))?;
-            by_own_clock(&recording, &options, &mut digest.replays, &report)?;
+            clock::predict_by_own(&recording, &options, &mut digest.replays, &report)?;
             if digest.ple.latency.count() > 0 && Parameters::of_recording(&digest.meta).is_some() {
                 bar.set_message(format!("{label}: PLE policies"));
                 digest.ple_analysis = Some(ple::analyse(&recording, &[], None)?);
@@ -78,19 +78,6 @@ impl Source {
         }
         Ok(digest)
     }
-}
-
-/// Adds what the engines' times by the recording's own clock predict, if it has any.
-pub(crate) fn by_own_clock(
-    recording: &Recording,
-    options: &Options,
-    replays: &mut [ProbeReplay],
-    report: &dyn Fn(Progress),
-) -> anyhow::Result<()> {
-    if let Some(times) = EngineTimes::read(recording)? {
-        clock::predict(recording, &times, options, replays, report)?;
-    }
-    Ok(())
 }
 
 /// The directory's own name.

@@ -1,6 +1,6 @@
 //! `memslot replay`
 
-use super::{digests, given, output, values};
+use super::{given, output, values};
 use indicatif::{ProgressBar, ProgressStyle};
 use memslot::engine::EngineId;
 use memslot::model::Probe;
@@ -103,7 +103,7 @@ impl Args {
             times.save(recording.dir())?;
         }
         let mut replays = replay::run(&recording, &options, &report)?;
-        digests::by_own_clock(&recording, &options, &mut replays, &report)?;
+        clock::predict_by_own(&recording, &options, &mut replays, &report)?;
         bar.finish_and_clear();
         if self.json {
             output::print_json(&Document { schema: 1, replay: &replays })?;

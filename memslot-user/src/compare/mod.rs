@@ -28,7 +28,7 @@ pub use gate::{Condition, Gate, Percent};
 pub use kind::{Figure, Kind, LEVELS, SHIFT_LEVELS, TESTED, Unit, calls_needed};
 pub use markdown::markdown;
 pub use outcome::{Comparison, Mean, Row, RunSummary, SCHEMA, SideSummary};
-pub use predict::{Foretold, PredictError, Search, layout, predict};
+pub use predict::{Foretold, PredictError, Search, predict};
 pub use read::read;
 pub use resample::{Basis, Interval, LEAST_RUNS};
 pub use rows::sized;

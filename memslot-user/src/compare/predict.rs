@@ -1,7 +1,7 @@
 //! What the recordings before foretell of another search, held against what the kernel after did.
 
+use super::rows::sized;
 use super::{Interval, Run, Unit};
-use crate::chart::text::figure;
 use crate::engine::EngineId;
 use crate::model::Probe;
 use crate::recording::Recording;
@@ -138,10 +138,8 @@ fn replayed(
         ..Options::default()
     };
     let mut replays = replay::run(recording, &options, &report)?;
-    if side == "before"
-        && let Some(times) = clock::EngineTimes::read(recording)?
-    {
-        clock::predict(recording, &times, &options, &mut replays, &report)?;
+    if side == "before" {
+        clock::predict_by_own(recording, &options, &mut replays, &report)?;
     }
     Ok(replays.pop())
 }
@@ -210,7 +208,7 @@ pub(super) fn cells(row: &Foretold) -> [String; 10] {
     let [by_slope, by_clock, slope_change, clock_change] =
         errors.map(|error| error.map_or_else(none, |error| format!("{} %", super::signed(error))));
     [
-        layout(row),
+        sized(row.probe, row.size),
         row.figure.to_owned(),
         format!("{:.0}", row.before),
         foretold(row.by_slope),
@@ -241,14 +239,6 @@ pub(super) fn text(rows: &[Foretold]) -> Option<String> {
 
 fn none() -> String {
     "–".to_owned()
-}
-
-/// Probe and size, as in `53 regions`.
-#[must_use]
-#[expect(clippy::cast_precision_loss, reason = "at most 32,764 slots")]
-pub fn layout(row: &Foretold) -> String {
-    let things = if row.probe == Probe::Translate { "regions" } else { "slots" };
-    format!("{} {things}", figure(row.size as f64))
 }
 
 #[cfg(test)]

@@ -153,10 +153,9 @@ fn card(digest: &Digest, probe: Probe) -> Markup {
 fn charts(digests: &[Digest], probe: Probe) -> Result<Markup, Error> {
     let all: Vec<&Digest> = digests.iter().collect();
     let drawn: Vec<Markup> = Chart::of(probe)
-        .iter()
-        .filter(|one| chart::worthwhile(**one, probe, &all))
+        .filter(|one| chart::worthwhile(*one, probe, &all))
         .map(|one| {
-            let picture = chart::draw(*one, probe, &all, Size::default());
+            let picture = chart::draw(one, probe, &all, Size::default());
             let caption = format!(
                 "Alone, as a file: memslot chart RECORDING --probe {} --only {} --format svg",
                 probe.name(),

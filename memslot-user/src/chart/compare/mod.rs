@@ -75,6 +75,15 @@ impl Job<'_> {
         }
     }
 
+    /// What there are more or fewer of.
+    fn things(&self) -> &'static str {
+        match self.probe {
+            Probe::PageFault => "slots",
+            Probe::Ple => "vCPUs",
+            Probe::Translate => "regions",
+        }
+    }
+
     fn footer(&self) -> Vec<Remark> {
         let side = |name: &str, side: &SideSummary| {
             let of = side.runs.iter().flat_map(|run| &run.probes).filter(|one| one.probe == self.probe);

@@ -7,7 +7,6 @@ use crate::chart::palette::{GREEN, Look, Marker, PURPLE};
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
 use crate::compare::{Foretold, Interval};
-use crate::model::Probe;
 
 /// Looks of the two ways to foretell.
 const WAYS: [(&str, Look); 2] = [
@@ -18,12 +17,11 @@ const WAYS: [(&str, Look); 2] = [
 pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     let rows: Vec<&Foretold> = job.comparison.foretold.iter().filter(|row| row.probe == job.probe).collect();
     let engine = rows.first()?.engine;
-    let things = if job.probe == Probe::Translate { "regions" } else { "slots" };
     let panels: Vec<Panel> = ["p50", "p90", "p99"]
         .into_iter()
         .filter_map(|figure| {
             let rows: Vec<&Foretold> = rows.iter().filter(|row| row.figure == figure).copied().collect();
-            panel(job, figure, &rows, things)
+            panel(job, figure, &rows)
         })
         .collect();
     let mut page = job.page(
@@ -35,7 +33,7 @@ pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     job.draw(&Panels { panels, columns, least_height: 420.0 }, &page)
 }
 
-fn panel(job: &Job<'_>, figure: &str, rows: &[&Foretold], things: &str) -> Option<Panel> {
+fn panel(job: &Job<'_>, figure: &str, rows: &[&Foretold]) -> Option<Panel> {
     let sizes: Vec<u64> = rows.iter().map(|row| row.size).collect();
     let observed = |value: f64| Some(Interval { value, low: value, high: value });
     type Of = fn(&Foretold) -> Option<Interval>;
@@ -65,7 +63,7 @@ fn panel(job: &Job<'_>, figure: &str, rows: &[&Foretold], things: &str) -> Optio
         heading: figure.to_owned(),
         note: None,
         x: Axis::number(*sizes.first()?, *sizes.last()?).at_values(&sizes),
-        x_name: format!("number of {things} (logarithmic)"),
+        x_name: format!("number of {} (logarithmic)", job.things()),
         y,
         y_name,
         items,

@@ -5,7 +5,6 @@ use crate::chart::Picture;
 use crate::chart::panels::{Item, Panel, Panels};
 use crate::chart::scale::Axis;
 use crate::compare::Row;
-use crate::model::Probe;
 
 pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     let medians: Vec<&Row> = job
@@ -17,16 +16,12 @@ pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
     let mut kinds: Vec<(&str, &str)> = medians.iter().map(|row| (row.kind, row.kind_name)).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let things = match job.probe {
-        Probe::PageFault => "slots",
-        Probe::Ple => "vCPUs",
-        Probe::Translate => "regions",
-    };
+    let things = job.things();
     let panels: Vec<Panel> = kinds
         .into_iter()
         .filter_map(|(kind, name)| {
             let rows: Vec<&Row> = medians.iter().filter(|row| row.kind == kind).copied().collect();
-            panel(job, name, &rows, things)
+            panel(job, name, &rows)
         })
         .collect();
     if panels.is_empty() {
@@ -41,7 +36,7 @@ pub(super) fn draw(job: &Job<'_>) -> Option<Picture> {
 }
 
 /// Nothing where there is one size only.
-fn panel(job: &Job<'_>, name: &str, rows: &[&Row], things: &str) -> Option<Panel> {
+fn panel(job: &Job<'_>, name: &str, rows: &[&Row]) -> Option<Panel> {
     let sizes: Vec<u64> = rows.iter().map(|row| row.size).collect();
     if sizes.len() < 2 {
         return None;
@@ -65,7 +60,7 @@ fn panel(job: &Job<'_>, name: &str, rows: &[&Row], things: &str) -> Option<Panel
         heading: name.to_owned(),
         note: None,
         x: Axis::number(*sizes.first()?, *sizes.last()?).at_values(&sizes),
-        x_name: format!("number of {things} (logarithmic)"),
+        x_name: format!("number of {} (logarithmic)", job.things()),
         y,
         y_name,
         items,

@@ -22,6 +22,23 @@ use super::run::{self, Options, Report};
 use super::translations::translations;
 use crate::model::Probe;
 use crate::recording::Recording;
+use crate::replay::ProbeReplay;
+
+/// Adds what the times beside a recording predict, if there are any.
+///
+/// # Errors
+/// The times are of no use, or the recording cannot be read.
+pub fn predict_by_own(
+    recording: &Recording,
+    options: &Options,
+    replays: &mut [ProbeReplay],
+    report: Report<'_>,
+) -> Result<(), Error> {
+    if let Some(times) = EngineTimes::read(recording)? {
+        predict(recording, &times, options, replays, report)?;
+    }
+    Ok(())
+}
 
 /// Hands a probe's look-ups to `visit`, layout by layout, each with the events that they come from: an
 /// event's look-ups bear its place among these.
