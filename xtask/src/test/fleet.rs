@@ -2,12 +2,12 @@
 
 use super::{cargo, lab_tests};
 use crate::command::{Tool, find_program};
-use crate::lab::{self, Accelerator, KernelChoice, Request, Series};
+use crate::lab::{Accelerator, KernelChoice, Request, Series};
 use crate::{dist, paths, setup};
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io};
 
 const IN_THE_LAB: &str = include_str!("fleet.sh");
 const READERS: &str = include_str!("fleet.py");
@@ -35,14 +35,7 @@ fn in_the_lab(kernel: &KernelChoice, memslot: &Path, folder: PathBuf) -> Result<
     request.files = libraries(&limiter)?;
     request.files.push(limiter);
     request.out = Some(folder);
-    let outcome = lab::run(&request, &mut io::sink())?;
-    ensure!(
-        outcome.exit_code == 0,
-        "exit code {} in the guest, which said\n{}",
-        outcome.exit_code,
-        outcome.output
-    );
-    Ok(())
+    lab_tests::in_guest(&request)
 }
 
 /// The dynamic linker and the libraries that a program of this host loads.

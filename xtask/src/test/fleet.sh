@@ -1,5 +1,6 @@
 # Runs in the lab: what programs are told of a live host. fleet.rs and fleet.py hold it against the workloads' own words.
 set -e
+here=$PWD
 cd "$LAB_OUT"
 
 # How often kvm_amd is held, by VMs and by probes.
@@ -28,7 +29,7 @@ hostname 'odd/../name=ü'
 memslot record -o odd.rec --probe page_fault -- memslot workload slots --slots 3 --accesses 50
 
 # Live figures, with the rights that the systemd unit has, and with clients that say nothing beside.
-limited="/work/ld-linux-x86-64.so.2 --library-path /work /work/setpriv --no-new-privs --bounding-set @CAPABILITIES@"
+limited="$here/ld-linux-x86-64.so.2 --library-path $here $here/setpriv --no-new-privs --bounding-set @CAPABILITIES@"
 $limited /bin/memslot serve --listen 127.0.0.1:9752 --json >serve.json 2>serve.log &
 server=$!
 until grep -q metrics serve.json; do sleep 0.05; done

@@ -65,7 +65,12 @@ pub(super) fn script(kernel: &KernelChoice, memslot: &Path, text: &str, out: Opt
     request.time_limit = Duration::from_secs(1800);
     request.memslot = Some(memslot.to_owned());
     request.out = out;
-    let outcome = lab::run(&request, &mut io::sink())?;
+    in_guest(&request)
+}
+
+/// Runs a request, whose output is shown only when it fails.
+pub(super) fn in_guest(request: &Request) -> Result<()> {
+    let outcome = lab::run(request, &mut io::sink())?;
     ensure!(
         outcome.exit_code == 0,
         "exit code {} in the guest, which said\n{}",

@@ -1,13 +1,13 @@
 //! Whether the probes count what bpftrace, perf and the kernel's own kprobe_profile count.
 
-use super::lab_tests::on_both;
+use super::lab_tests::{in_guest, on_both};
 use crate::{
-    lab::{self, Accelerator, KernelChoice},
+    lab::{Accelerator, KernelChoice},
     paths, peers,
 };
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use std::{fs, io, path::Path};
+use std::{fs, path::Path};
 
 const COMPARE: &str = include_str!("peers.sh");
 
@@ -33,13 +33,7 @@ fn counts(kernel: &KernelChoice, memslot: &Path) -> Result<String> {
     let mut request = peers::request(kernel.clone(), memslot.to_owned(), out.clone(), COMPARE)?;
     // Under KVM the CPU's own PAUSE filter would decide how many exits there are.
     request.accelerator = Accelerator::Tcg;
-    let outcome = lab::run(&request, &mut io::sink())?;
-    ensure!(
-        outcome.exit_code == 0,
-        "exit code {} in the guest, which said\n{}",
-        outcome.exit_code,
-        outcome.output
-    );
+    in_guest(&request)?;
     let mut text = String::new();
     let mut wrong = Vec::new();
     for attach in ["fentry", "kprobe"] {
